@@ -1,0 +1,19 @@
+# Everything comes from Debian 12's packages; scripts/install.sh names them.
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(GTest REQUIRED)
+
+find_library(ROCKSDB_LIBRARY rocksdb REQUIRED)
+find_library(XXHASH_LIBRARY xxhash REQUIRED)
+
+add_library(asio INTERFACE)
+target_compile_definitions(asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE)
+target_link_libraries(asio INTERFACE Boost::headers Threads::Threads)

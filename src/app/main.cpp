@@ -1,0 +1,11 @@
+#include <cstdio>
+
+#include "app/options.h"
+#include "app/serve.h"
+
+int main(int argc, char** argv) {
+  const auto command = tabella::app::parse_command_line(argc, argv);
+  if (command.serve) return tabella::app::serve(*command.serve);
+  std::fputs(command.output.c_str(), command.exit_code == 0 ? stdout : stderr);
+  return command.exit_code;
+}

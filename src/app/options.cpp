@@ -1,0 +1,191 @@
+#include "app/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+namespace tabella::app {
+namespace {
+
+class Mistake : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The options as they were given, before they mean anything.
+struct Given {
+  std::string data = "./data";
+  std::string dynamodb = "127.0.0.1:8000";
+  std::string durability = "sync";
+  std::vector<std::string> access_keys;
+  std::string tls_cert;
+  std::string tls_key;
+  size_t threads = 0;
+  std::string log_level = "info";
+};
+
+Address parse_address(const std::string& text, std::string_view option) {
+  const auto colon = text.rfind(':');
+  Address address;
+  bool fits = colon != std::string::npos && colon > 0;
+  if (fits) {
+    address.host = text.substr(0, colon);
+    if (address.host.starts_with('[') && address.host.ends_with(']'))
+      address.host = address.host.substr(1, address.host.size() - 2);
+    const char* from = text.data() + colon + 1;
+    const char* to = text.data() + text.size();
+    const auto [end, error] = std::from_chars(from, to, address.port);
+    fits = error == std::errc{} && end == to;
+  }
+  if (!fits) throw Mistake(fmt::format("{}: '{}' is not HOST:PORT, as in 127.0.0.1:8000", option, text));
+  return address;
+}
+
+void add_access_key(ServeOptions& options, const std::string& text) {
+  const auto colon = text.find(':');
+  // The text holds a secret: it is not repeated.
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size())
+    throw Mistake("--access-key: expected ID:SECRET, as in --access-key AKIDEXAMPLE:secret");
+  options.access_keys[text.substr(0, colon)] = text.substr(colon + 1);
+}
+
+ServeOptions understand(const Given& given) {
+  ServeOptions options;
+  options.data = given.data;
+  options.dynamodb = parse_address(given.dynamodb, "--dynamodb");
+  if (given.durability == "relaxed")
+    options.durability = engine::Durability::relaxed;
+  else if (given.durability != "sync")
+    throw Mistake(fmt::format("--durability: '{}' is neither sync nor relaxed", given.durability));
+  for (const auto& key : given.access_keys) add_access_key(options, key);
+  if (given.tls_cert.empty() != given.tls_key.empty())
+    throw Mistake("--tls-cert and --tls-key go together: give both or neither");
+  if (!given.tls_cert.empty()) options.tls = net::TlsFiles{given.tls_cert, given.tls_key};
+  constexpr size_t kMaxThreads = 256;
+  if (given.threads > kMaxThreads)
+    throw Mistake(fmt::format("--threads: {} is more than {}", given.threads, kMaxThreads));
+  options.threads = given.threads > 0 ? given.threads : std::max(1u, std::thread::hardware_concurrency());
+  static constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warning", "error", "off"};
+  if (std::ranges::find(kLevels, given.log_level) == kLevels.end())
+    throw Mistake(fmt::format("--log-level: '{}' is none of debug, info, warning, error, off", given.log_level));
+  options.log_level = given.log_level;
+  return options;
+}
+
+// TOML for CLI11: names as the flags have them, without the dashes.
+class TomlConfig : public CLI::Config {
+ public:
+  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
+
+  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    std::stringstream text;
+    text << input.rdbuf();
+    try {
+      const auto table = toml::parse(text.str());
+      std::vector<CLI::ConfigItem> items;
+      for (const auto& [key, node] : table) {
+        CLI::ConfigItem item;
+        // Within the subcommand's section, where the options live.
+        item.parents = {"serve"};
+        item.name = std::string(key.str());
+        add_inputs(item, node);
+        items.push_back(std::move(item));
+      }
+      return items;
+    } catch (const toml::parse_error& error) {
+      throw CLI::FileError(fmt::format("the configuration file is not valid TOML: {} (line {})",
+                                       error.description(), error.source().begin.line));
+    }
+  }
+
+ private:
+  static void add_inputs(CLI::ConfigItem& item, const toml::node& node) {
+    if (const auto* array = node.as_array()) {
+      for (const auto& element : *array) add_inputs(item, element);
+      return;
+    }
+    if (const auto text = node.value<std::string>())
+      item.inputs.push_back(*text);
+    else if (const auto number = node.value<int64_t>())
+      item.inputs.push_back(std::to_string(*number));
+    else
+      throw CLI::FileError(fmt::format("the configuration file: '{}' must be a string, a number or a list", item.name));
+  }
+};
+
+void add_serve_options(CLI::App& serve, Given& given) {
+  const auto add = [&](const std::string& flag, auto& target, const std::string& help) {
+    std::string variable = "TABELLA_" + flag.substr(2);
+    std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
+      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    });
+    return serve.add_option(flag, target, help)->envname(variable);
+  };
+  add("--data", given.data, "Folder for the data; made if it is not there")->type_name("DIR")->capture_default_str();
+  add("--dynamodb", given.dynamodb, "Where to serve the DynamoDB API")->type_name("HOST:PORT")->capture_default_str();
+  add("--durability", given.durability,
+      "sync: a write is on disk before it is acknowledged; relaxed: the operating system writes it soon after, and a "
+      "crash of the machine may lose the last moments")
+      ->type_name("sync|relaxed")
+      ->capture_default_str();
+  add("--access-key", given.access_keys,
+      "Credentials to require, with full signature checks; may be repeated. Without any, all are accepted")
+      ->type_name("ID:SECRET")
+      ->delimiter(',');
+  add("--tls-cert", given.tls_cert, "Certificate chain (PEM) for TLS")->type_name("FILE");
+  add("--tls-key", given.tls_key, "Private key (PEM) for TLS")->type_name("FILE");
+  add("--threads", given.threads, "Threads for network and reads; 0: one per core")->type_name("N")->capture_default_str();
+  add("--log-level", given.log_level, "How much to log")
+      ->type_name("debug|info|warning|error|off")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Command parse_command_line(int argc, const char* const* argv) {
+  Given given;
+  CLI::App app("Tabella: a DynamoDB-compatible table store in one binary.", "tabella");
+  app.set_version_flag("--version", "tabella " TABELLA_VERSION);
+  app.require_subcommand(1);
+  auto* serve = app.add_subcommand("serve", "Serve the DynamoDB API from a data folder");
+  serve->footer("Each option can also be given as a variable (--data as TABELLA_DATA) or in a TOML file (data = \"…\").");
+  add_serve_options(*serve, given);
+  app.config_formatter(std::make_shared<TomlConfig>());
+  std::string config_file;
+  serve->add_option("--config", config_file, "TOML file with options named as the flags are")
+      ->type_name("FILE")
+      ->envname("TABELLA_CONFIG");
+  Command command;
+  try {
+    app.parse(argc, argv);
+    if (!config_file.empty()) {
+      // A second pass, now that the file is known: what flags and variables set stays set.
+      app.clear();
+      given = {};
+      app.set_config("--unused-config", config_file, "", true)->group("");
+      app.allow_config_extras(CLI::config_extras_mode::error);
+      app.parse(argc, argv);
+    }
+    command.serve = understand(given);
+  } catch (const CLI::CallForHelp&) {
+    command.output = serve->parsed() ? serve->help() : app.help();
+  } catch (const CLI::CallForVersion& version) {
+    command.output = std::string(version.what()) + "\n";
+  } catch (const CLI::ParseError& error) {
+    command.output = fmt::format("tabella: {}. Try: tabella serve --help\n", error.what());
+    command.exit_code = 2;
+  } catch (const Mistake& mistake) {
+    command.output = fmt::format("tabella: {}\n", mistake.what());
+    command.exit_code = 2;
+  }
+  return command;
+}
+
+}  // namespace tabella::app

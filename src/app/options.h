@@ -1,0 +1,39 @@
+// What `tabella serve` can be told, by flag, by TABELLA_* variable or in a TOML file, in that order of weight.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "engine/database.h"
+#include "net/server.h"
+
+namespace tabella::app {
+
+struct Address {
+  std::string host;
+  uint16_t port = 0;
+};
+
+struct ServeOptions {
+  std::filesystem::path data = "./data";
+  Address dynamodb{"127.0.0.1", 8000};
+  engine::Durability durability = engine::Durability::sync;
+  std::map<std::string, std::string, std::less<>> access_keys;
+  std::optional<net::TlsFiles> tls;
+  size_t threads = 0;
+  std::string log_level = "info";
+};
+
+// What the command line asks for: to serve, or to print something and exit.
+struct Command {
+  std::optional<ServeOptions> serve;
+  std::string output;  // help, version or what is wrong
+  int exit_code = 0;
+};
+
+Command parse_command_line(int argc, const char* const* argv);
+
+}  // namespace tabella::app

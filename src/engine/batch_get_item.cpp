@@ -1,0 +1,94 @@
+#include <unordered_set>
+
+#include "engine/capacity.h"
+#include "engine/engine.h"
+#include "engine/item_keys.h"
+#include "engine/read_item.h"
+
+namespace tabella::engine {
+
+using store::BatchGetItemRequest;
+using store::BatchGetItemResult;
+using store::BatchGetTable;
+using store::refuse;
+using store::Result;
+
+namespace {
+
+constexpr size_t kMaxKeys = 100;
+constexpr size_t kMaxResponse = 16u << 20;
+
+// Two keys are the same if their attributes are, in whatever order.
+std::string canonical(item::ItemView key) {
+  std::vector<std::string> parts;
+  for (item::Attributes a(key); a.next();)
+    parts.push_back(std::string(a.name()) + '\0' + std::string(a.value().bytes()));
+  std::sort(parts.begin(), parts.end());
+  std::string joined;
+  for (const auto& part : parts) joined.append(part).push_back('\0');
+  return joined;
+}
+
+struct PreparedGet {
+  const BatchGetTable* request;
+  std::optional<expression::Projection> projection;
+  SchemaPtr table;
+};
+
+Result<std::vector<PreparedGet>> prepare_gets(const BatchGetItemRequest& request, expression::Caches& caches,
+                                              const Catalogue& catalogue) {
+  std::vector<PreparedGet> gets;
+  size_t keys = 0;
+  for (const auto& table : request.tables) {
+    PreparedGet get{.request = &table, .projection = {}, .table = {}};
+    TABELLA_ASSIGN(get.projection,
+                   prepare_projection(table.projection, table.attributes_to_get, table.attributes, caches));
+    std::unordered_set<std::string> seen;
+    for (const auto& key : table.keys) {
+      if (!seen.insert(canonical(key)).second) return refuse("Provided list of item keys contains duplicates");
+      if (++keys > kMaxKeys) return refuse("Too many items requested for the BatchGetItem call");
+    }
+    gets.push_back(std::move(get));
+  }
+  for (auto& get : gets) {
+    TABELLA_ASSIGN(get.table, find_table(catalogue, get.request->table));
+    for (const auto& key : get.request->keys) TABELLA_TRY(check_key(*get.table, key));
+    if (get.projection) TABELLA_TRY(check_key_paths(*get.table, *get.projection));
+  }
+  return gets;
+}
+
+}  // namespace
+
+Result<BatchGetItemResult> Engine::batch_get_now(const BatchGetItemRequest& request) {
+  TABELLA_ASSIGN(const auto gets, prepare_gets(request, caches_, catalogue_));
+  BatchGetItemResult result;
+  size_t size = 0;
+  for (const auto& get : gets) {
+    auto& [name, items] = result.responses.emplace_back(get.request->table, std::vector<item::Item>());
+    auto capacity = account(get.table->name(), request.capacity);
+    for (size_t i = 0; i < get.request->keys.size(); ++i) {
+      if (size > kMaxResponse) {
+        BatchGetTable rest = *get.request;
+        rest.keys.erase(rest.keys.begin(), rest.keys.begin() + static_cast<ptrdiff_t>(i));
+        result.unprocessed.push_back(std::move(rest));
+        break;
+      }
+      auto stored = database_.get(item_key(*get.table, get.request->keys[i]));
+      const size_t item_size = stored ? item::ItemView(*stored).size() : 0;
+      if (capacity) capacity->table_units += read_units(item_size, get.request->consistent);
+      if (!stored) continue;
+      size += item_size;
+      item::Item item(std::move(*stored));
+      items.push_back(get.projection ? expression::project(item, *get.projection) : std::move(item));
+    }
+    if (capacity) result.capacity.push_back(std::move(*capacity));
+  }
+  return result;
+}
+
+store::Async<BatchGetItemResult> Engine::batch_get_item(BatchGetItemRequest request) {
+  co_return batch_get_now(request);
+}
+
+}  // namespace tabella::engine

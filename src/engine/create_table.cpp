@@ -1,0 +1,64 @@
+#include <fmt/format.h>
+
+#include "base/ids.h"
+#include "engine/engine.h"
+#include "engine/table_checks.h"
+
+namespace tabella::engine {
+
+using store::CreateTableRequest;
+using store::Result;
+using store::TableDescription;
+
+namespace {
+
+Result<> check_request(const CreateTableRequest& request) {
+  TABELLA_TRY(check_definition(request.definition));
+  TABELLA_TRY(check_tags(request.tags));
+  if (request.tags.size() > kMaxTags)
+    return store::refuse(fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}",
+                                     request.tags.size(), kMaxTags));
+  return {};
+}
+
+}  // namespace
+
+store::Async<TableDescription> Engine::create_table(CreateTableRequest request) {
+  if (auto checked = check_request(request); !checked) co_return std::unexpected(std::move(checked).error());
+  Result<TableDescription> result;
+  co_await writer_.execute([&](WriteContext& context) {
+    auto& definition = request.definition;
+    if (context.table(definition.name)) {
+      result = store::fail(store::ErrorCode::resource_in_use,
+                           fmt::format("Table already exists: {}", definition.name));
+      return;
+    }
+    auto table = std::make_shared<TableSchema>();
+    table->id = take_id(context);
+    table->uuid = make_uuid();
+    table->created = clock_.now();
+    table->tags = std::move(request.tags);
+    table->partition = key_attribute(definition, definition.key_schema[0]);
+    if (definition.key_schema.size() > 1) table->sort = key_attribute(definition, definition.key_schema[1]);
+    if (definition.billing_mode == store::BillingMode::pay_per_request) table->on_demand_since = table->created;
+    for (auto* indexes : {&definition.local_indexes, &definition.global_indexes}) {
+      if (!*indexes) continue;
+      for (auto& index : **indexes)
+        table->indexes.push_back(
+            make_index(take_id(context), indexes == &definition.local_indexes, definition, std::move(index)));
+      indexes->reset();
+    }
+    table->definition = std::move(definition);
+    context.put_table(table);
+
+    // The table can be used at once; the answer says CREATING, which is what clients wait to see the end of.
+    auto description = describe(*table);
+    description.status = store::Status::creating;
+    description.on_demand_since.reset();
+    for (auto& index : description.global_indexes) index.status = store::Status::creating;
+    result = std::move(description);
+  });
+  co_return result;
+}
+
+}  // namespace tabella::engine

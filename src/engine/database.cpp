@@ -1,0 +1,179 @@
+#include "engine/database.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/slice_transform.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include "engine/keys.h"
+
+namespace tabella::engine {
+namespace {
+
+rocksdb::Slice slice(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+void require(const rocksdb::Status& status) {
+  if (!status.ok()) throw DatabaseFailure("storage failed: " + status.ToString());
+}
+
+rocksdb::Options make_options() {
+  rocksdb::BlockBasedTableOptions table;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
+  table.block_cache = rocksdb::NewLRUCache(256u << 20, 4);
+  table.block_size = 8 << 10;
+  table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
+  table.format_version = 5;
+
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(keys::kPartitionPrefix));
+  options.write_buffer_size = 64u << 20;
+  options.arena_block_size = 256u << 10;  // an idle store stays small
+  options.max_write_buffer_number = 4;
+  options.memtable_whole_key_filtering = true;
+  options.memtable_prefix_bloom_size_ratio = 0.02;
+  options.level_compaction_dynamic_level_bytes = true;
+  options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression, rocksdb::kLZ4Compression};
+  options.max_background_jobs = 2;
+  options.bytes_per_sync = 1u << 20;
+  options.max_total_wal_size = 256u << 20;
+  // A recycled log already has its blocks: syncing it writes data and leaves the file system's journal alone.
+  options.recycle_log_file_num = 4;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  options.allow_concurrent_memtable_write = false;  // there is one writer
+  options.avoid_unnecessary_blocking_io = true;
+  options.info_log_level = rocksdb::WARN_LEVEL;
+  options.keep_log_file_num = 2;
+  options.stats_dump_period_sec = 0;
+  options.stats_persist_period_sec = 0;
+  return options;
+}
+
+std::string explain(const std::filesystem::path& folder, const rocksdb::Status& status) {
+  const auto text = status.ToString();
+  if (status.IsIOError() && text.find("lock") != std::string::npos)
+    return fmt::format("the data folder {} is in use by another process; stop it or choose another with --data",
+                       folder.string());
+  if (status.IsCorruption())
+    return fmt::format("the data folder {} is damaged: {}", folder.string(), text);
+  return fmt::format("the data folder {} cannot be opened: {}", folder.string(), text);
+}
+
+}  // namespace
+
+struct Batch::Impl {
+  rocksdb::WriteBatch batch;
+};
+
+Batch::Batch() : impl_(std::make_unique<Impl>()) {}
+Batch::~Batch() = default;
+void Batch::put(std::string_view key, std::string_view value) { require(impl_->batch.Put(slice(key), slice(value))); }
+void Batch::remove(std::string_view key) { require(impl_->batch.Delete(slice(key))); }
+void Batch::remove_range(std::string_view from, std::string_view to) {
+  require(impl_->batch.DeleteRange(slice(from), slice(to)));
+}
+void Batch::clear() { impl_->batch.Clear(); }
+bool Batch::empty() const { return impl_->batch.Count() == 0; }
+size_t Batch::bytes() const { return impl_->batch.GetDataSize(); }
+
+struct Cursor::Impl {
+  std::string from;
+  std::string to;
+  rocksdb::Slice from_slice;
+  rocksdb::Slice to_slice;
+  Database::Direction direction = Database::Direction::forward;
+  std::unique_ptr<rocksdb::Iterator> iterator;
+};
+
+Cursor::Cursor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Cursor::Cursor(Cursor&&) noexcept = default;
+Cursor::~Cursor() = default;
+
+bool Cursor::valid() const {
+  if (impl_->iterator->Valid()) return true;
+  require(impl_->iterator->status());
+  return false;
+}
+
+std::string_view Cursor::key() const { return impl_->iterator->key().ToStringView(); }
+std::string_view Cursor::value() const { return impl_->iterator->value().ToStringView(); }
+
+void Cursor::next() {
+  if (impl_->direction == Database::Direction::forward)
+    impl_->iterator->Next();
+  else
+    impl_->iterator->Prev();
+}
+
+struct Database::Impl {
+  std::unique_ptr<rocksdb::DB> db;
+  rocksdb::WriteOptions write_options;
+};
+
+Database::Database(const std::filesystem::path& folder, Durability durability) : impl_(std::make_unique<Impl>()) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error)
+    throw std::runtime_error(
+        fmt::format("the data folder {} cannot be created: {}", folder.string(), error.message()));
+  rocksdb::DB* db = nullptr;
+  const auto status = rocksdb::DB::Open(make_options(), folder.string(), &db);
+  if (!status.ok()) throw std::runtime_error(explain(folder, status));
+  impl_->db.reset(db);
+  impl_->write_options.sync = durability == Durability::sync;
+}
+
+Database::~Database() = default;
+
+std::optional<std::string> Database::get(std::string_view key) const {
+  rocksdb::PinnableSlice value;
+  const auto status = impl_->db->Get(rocksdb::ReadOptions(), impl_->db->DefaultColumnFamily(), slice(key), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  require(status);
+  return value.ToString();
+}
+
+Cursor Database::range(std::string from, std::string to, Direction direction, bool within_partition) const {
+  auto cursor = std::make_unique<Cursor::Impl>();
+  cursor->from = std::move(from);
+  cursor->to = std::move(to);
+  cursor->from_slice = cursor->from;
+  cursor->to_slice = cursor->to;
+  cursor->direction = direction;
+  rocksdb::ReadOptions options;
+  options.iterate_lower_bound = &cursor->from_slice;
+  options.iterate_upper_bound = &cursor->to_slice;
+  options.total_order_seek = !within_partition;
+  cursor->iterator.reset(impl_->db->NewIterator(options));
+  if (direction == Direction::forward)
+    cursor->iterator->Seek(cursor->from_slice);
+  else
+    cursor->iterator->SeekForPrev(cursor->to_slice);
+  // The upper bound is exclusive, but SeekForPrev may stand on it.
+  if (cursor->iterator->Valid() && cursor->iterator->key() == cursor->to_slice) cursor->iterator->Prev();
+  return Cursor(std::move(cursor));
+}
+
+void Database::write(Batch& batch) { require(impl_->db->Write(impl_->write_options, &batch.impl_->batch)); }
+
+uint64_t Database::approximate_size(std::string_view from, std::string_view to) const {
+  const rocksdb::Range range(slice(from), slice(to));
+  rocksdb::SizeApproximationOptions options;
+  options.include_memtables = true;
+  uint64_t size = 0;
+  require(impl_->db->GetApproximateSizes(options, impl_->db->DefaultColumnFamily(), &range, 1, &size));
+  return size;
+}
+
+void Database::close() {
+  if (!impl_->db) return;
+  require(impl_->db->SyncWAL());
+  require(impl_->db->Close());
+  impl_->db.reset();
+}
+
+}  // namespace tabella::engine

@@ -1,0 +1,71 @@
+// The embedded store: DynamoDB on RocksDB, in this process.
+//
+// Reads run on the calling thread; changes go to the writer. Each operation has a file of its own.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "base/clock.h"
+#include "engine/catalogue.h"
+#include "engine/database.h"
+#include "engine/writer.h"
+#include "expression/cache.h"
+#include "store/store.h"
+
+namespace tabella::engine {
+
+class Engine final : public store::Store {
+ public:
+  struct Options {
+    std::filesystem::path folder;
+    Durability durability = Durability::sync;
+  };
+
+  // Opens or creates the store. Throws std::runtime_error with a sentence for the user.
+  Engine(const Options& options, const Clock& clock);
+  ~Engine() override;
+
+  store::Async<store::TableDescription> create_table(store::CreateTableRequest request) override;
+  store::Async<store::TableDescription> describe_table(std::string name) override;
+  store::Async<store::TableDescription> update_table(store::UpdateTableRequest request) override;
+  store::Async<store::TableDescription> delete_table(std::string name) override;
+  store::Async<store::ListTablesResult> list_tables(store::ListTablesRequest request) override;
+
+  store::Async<store::WriteResult> put_item(store::PutItemRequest request) override;
+  store::Async<store::WriteResult> update_item(store::UpdateItemRequest request) override;
+  store::Async<store::WriteResult> delete_item(store::DeleteItemRequest request) override;
+  store::Async<store::GetItemResult> get_item(store::GetItemRequest request) override;
+  store::Async<store::Page> query(store::QueryRequest request) override;
+  store::Async<store::Page> scan(store::ScanRequest request) override;
+  store::Async<store::BatchGetItemResult> batch_get_item(store::BatchGetItemRequest request) override;
+  store::Async<store::BatchWriteItemResult> batch_write_item(store::BatchWriteItemRequest request) override;
+
+  store::Async<void> tag_resource(store::TagResourceRequest request) override;
+  store::Async<void> untag_resource(store::UntagResourceRequest request) override;
+  store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string arn) override;
+
+  // Finishes what was begun, makes it durable and lets go of the folder. No call may be under way or follow.
+  void close();
+
+ private:
+  void load_catalogue();
+  void check_format();
+  uint32_t take_id(WriteContext& context);
+  void start_backfill(const TableSchema& table, const IndexSchema& index);
+
+  store::Async<void> change_tags(std::string arn, std::function<store::Result<>(std::vector<store::Tag>&)> change);
+  store::Result<store::GetItemResult> get_now(const store::GetItemRequest& request);
+  store::Result<store::Page> query_now(const store::QueryRequest& request);
+  store::Result<store::Page> scan_now(const store::ScanRequest& request);
+  store::Result<store::BatchGetItemResult> batch_get_now(const store::BatchGetItemRequest& request);
+
+  const Clock& clock_;
+  Database database_;
+  Catalogue catalogue_;
+  expression::Caches caches_;
+  uint32_t next_id_ = 1;  // the writer's thread only, once open
+  Writer writer_;         // last: its thread uses all of the above
+};
+
+}  // namespace tabella::engine

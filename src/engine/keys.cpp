@@ -1,0 +1,91 @@
+#include "engine/keys.h"
+
+#include <xxhash.h>
+
+#include "base/bytes.h"
+
+namespace tabella::engine::keys {
+namespace {
+
+constexpr char kItems = 'i';
+constexpr char kIndex = 'x';
+constexpr char kCatalogue = 'c';
+constexpr char kCounters = 'n';
+constexpr char kMeta = 'm';
+
+void append_partition(std::string& key, ValueView partition_key) {
+  put_u16(key, static_cast<uint16_t>(partition_key.content().size()));
+  key.append(partition_key.content());
+}
+
+std::string with_id(char keyspace, uint32_t id) {
+  std::string key(1, keyspace);
+  put_u32(key, id);
+  return key;
+}
+
+}  // namespace
+
+uint64_t hash64(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
+
+std::string item_partition(uint32_t table_id, ValueView partition_key) {
+  std::string key;
+  key.reserve(96);
+  key.push_back(kItems);
+  put_u32(key, table_id);
+  put_u64(key, hash64(partition_key.content()));
+  append_partition(key, partition_key);
+  return key;
+}
+
+std::string index_partition(uint32_t index_id, std::span<const ValueView> partition_key) {
+  std::string partition;
+  for (const auto& part : partition_key) append_partition(partition, part);
+  std::string key = with_id(kIndex, index_id);
+  put_u64(key, hash64(partition));
+  return key + partition;
+}
+
+void append_sort_prefix(std::string& key, ValueView prefix) {
+  for (char c : prefix.content()) {
+    key.push_back(c);
+    if (c == '\0') key.push_back('\xff');
+  }
+}
+
+void append_sort(std::string& key, ValueView sort_key) {
+  if (sort_key.type() == item::Type::N) {
+    key.append(sort_key.content());
+    return;
+  }
+  append_sort_prefix(key, sort_key);
+  key.push_back('\0');
+  key.push_back('\1');
+}
+
+void append_base_key(std::string& key, ValueView partition_key, const ValueView* sort_key) {
+  append_partition(key, partition_key);
+  if (sort_key) append_sort(key, *sort_key);
+}
+
+std::string items_of(uint32_t table_id) { return with_id(kItems, table_id); }
+std::string entries_of(uint32_t index_id) { return with_id(kIndex, index_id); }
+
+std::string at_hash(std::string prefix, uint64_t hash) {
+  put_u64(prefix, hash);
+  return prefix;
+}
+
+uint64_t hash_of(std::string_view key) { return big_endian(key.substr(5, 8)); }
+
+std::string catalogue_entry(std::string_view table_name) { return std::string(1, kCatalogue).append(table_name); }
+std::string counters(uint32_t id) { return with_id(kCounters, id); }
+std::string meta(std::string_view name) { return std::string(1, kMeta).append(name); }
+
+std::string end_of(std::string prefix) {
+  while (!prefix.empty() && prefix.back() == '\xff') prefix.pop_back();
+  if (!prefix.empty()) ++prefix.back();
+  return prefix;
+}
+
+}  // namespace tabella::engine::keys

@@ -1,0 +1,253 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/engine.h"
+#include "engine/item_keys.h"
+#include "engine/keys.h"
+#include "engine/read_page.h"
+
+namespace tabella::engine {
+
+using expression::KeyPredicate;
+using item::ItemView;
+using item::ValueView;
+using store::QueryRequest;
+using store::refuse;
+using store::Result;
+using Op = KeyPredicate::Operator;
+
+namespace {
+
+constexpr const char* kNotSupported = "Query key condition not supported";
+constexpr const char* kBadStart = "The provided starting key is invalid";
+
+using Predicates = std::vector<KeyPredicate>;
+
+const KeyPredicate* find(const Predicates& predicates, std::string_view attribute) {
+  const auto at = std::ranges::find_if(predicates, [&](const auto& p) { return p.attribute == attribute; });
+  return at == predicates.end() ? nullptr : &*at;
+}
+
+std::vector<KeyAttribute> partition_of(const ReadPlan& plan) {
+  return plan.index ? plan.index->partition : std::vector{plan.table->partition};
+}
+
+std::vector<KeyAttribute> sort_of(const ReadPlan& plan) {
+  if (plan.index) return plan.index->sort;
+  return plan.table->sort ? std::vector{*plan.table->sort} : std::vector<KeyAttribute>();
+}
+
+Result<> check_values(const KeyPredicate& predicate, const KeyAttribute& key, store::KeyRole role) {
+  if (predicate.op == Op::unindexable) return refuse("Attempted conditional constraint is not an indexable operation");
+  for (const auto& value : predicate.values) {
+    if (value.type() != key.type)
+      return refuse(
+          "One or more parameter values were invalid: Condition parameter type does not match schema type");
+    // A range may be asked for by any string; an empty one can only not be equal to a key.
+    if (predicate.op == Op::equal) TABELLA_TRY(check_key_value(key, value, role));
+  }
+  return {};
+}
+
+// One partition attribute and at most one sort attribute: every table, every local index, most global ones.
+Result<> check_simple(const Predicates& predicates, const KeyAttribute& partition, const KeyAttribute* sort) {
+  const auto missed = [](std::string_view attribute) {
+    return refuse(fmt::format("Query condition missed key schema element: {}", attribute));
+  };
+  if (!sort && predicates.size() > 1) return refuse(kNotSupported);
+  const auto* on_partition = find(predicates, partition.name);
+  if (!on_partition) return missed(partition.name);
+  TABELLA_TRY(check_values(*on_partition, partition, store::KeyRole::hash));
+  if (on_partition->op != Op::equal) return refuse(kNotSupported);
+  if (predicates.size() < 2) return {};
+  const auto* on_sort = find(predicates, sort->name);
+  if (!on_sort) return missed(sort->name);
+  return check_values(*on_sort, *sort, store::KeyRole::range);
+}
+
+// Up to four of each: all of the partition by equality; of the sort attributes a run from the left, only the last
+// of which may be a range.
+Result<> check_composite(const Predicates& predicates, const std::vector<KeyAttribute>& partition,
+                         const std::vector<KeyAttribute>& sort) {
+  size_t used = 0;
+  for (const auto& key : partition) {
+    const auto* predicate = find(predicates, key.name);
+    if (!predicate || predicate->op != Op::equal)
+      return refuse(fmt::format(
+          "{}: every HASH key attribute of the index needs an equality condition; HASH key attribute: {}",
+          kNotSupported, key.name));
+    TABELLA_TRY(check_values(*predicate, key, store::KeyRole::hash));
+    ++used;
+  }
+  bool open = true;
+  for (const auto& key : sort) {
+    const auto* predicate = find(predicates, key.name);
+    if (predicate && !open)
+      return refuse(fmt::format("{}: RANGE key attributes are used from left to right without gaps, all but the last "
+                                "with an equality condition; RANGE key attribute: {}",
+                                kNotSupported, key.name));
+    if (predicate) {
+      TABELLA_TRY(check_values(*predicate, key, store::KeyRole::range));
+      ++used;
+    }
+    open = open && predicate && predicate->op == Op::equal;
+  }
+  if (used < predicates.size()) return refuse(kNotSupported);
+  return {};
+}
+
+Result<> check_predicates(const Predicates& predicates, const ReadPlan& plan) {
+  const auto partition = partition_of(plan);
+  const auto sort = sort_of(plan);
+  if (partition.size() > 1 || sort.size() > 1) return check_composite(predicates, partition, sort);
+  if (predicates.size() > 2) return refuse("Conditions can be of length 1 or 2 only");
+  return check_simple(predicates, partition[0], sort.empty() ? nullptr : sort.data());
+}
+
+struct Range {
+  std::string from;
+  std::string to;
+};
+
+Range range_of(const Predicates& predicates, const ReadPlan& plan) {
+  std::vector<ValueView> partition;
+  for (const auto& key : partition_of(plan)) partition.push_back(find(predicates, key.name)->values[0]);
+  std::string prefix = plan.index ? keys::index_partition(plan.index->id, partition)
+                                  : keys::item_partition(plan.table->id, partition[0]);
+  const KeyPredicate* last = nullptr;
+  for (const auto& key : sort_of(plan)) {
+    const auto* predicate = find(predicates, key.name);
+    if (!predicate) break;
+    if (predicate->op != Op::equal) {
+      last = predicate;
+      break;
+    }
+    keys::append_sort(prefix, predicate->values[0]);
+  }
+  if (!last) return {prefix, keys::end_of(prefix)};
+
+  const auto at = [&](ValueView value) {
+    std::string key = prefix;
+    keys::append_sort(key, value);
+    return key;
+  };
+  const auto& values = last->values;
+  switch (last->op) {
+    case Op::less: return {prefix, at(values[0])};
+    case Op::less_equal: return {prefix, keys::end_of(at(values[0]))};
+    case Op::greater: return {keys::end_of(at(values[0])), keys::end_of(prefix)};
+    case Op::greater_equal: return {at(values[0]), keys::end_of(prefix)};
+    case Op::between: return {at(values[0]), keys::end_of(at(values[1]))};
+    case Op::begins_with: {
+      std::string key = prefix;
+      keys::append_sort_prefix(key, values[0]);
+      auto end = keys::end_of(key);
+      return {std::move(key), std::move(end)};
+    }
+    case Op::equal:
+    case Op::unindexable: break;
+  }
+  return {prefix, keys::end_of(prefix)};
+}
+
+// Every attribute that the walk and the table are keyed by, of its type, and no other.
+Result<> check_start_key(const ReadPlan& plan, ItemView start) {
+  size_t expected = plan.table->sort ? 2 : 1;
+  const auto walked = walked_keys(plan);
+  for (const auto& key : walked) expected += plan.table->is_key(key.name) ? 0 : 1;
+  if (start.count() != expected) return refuse(kBadStart);
+  for (const auto& key : walked) {
+    const auto value = start.find(key.name);
+    if (!value) return refuse(kBadStart);
+    if (value->type() != key.type) return refuse("The provided key element does not match the schema");
+  }
+  const auto base = key_of(*plan.table, nullptr, start);
+  if (auto fits = check_key(*plan.table, base); !fits)
+    return refuse(fmt::format("{}: {}", kBadStart, fits.error().message));
+  if (plan.index && !index_entry(*plan.table, *plan.index, start)) return refuse(kBadStart);
+  return {};
+}
+
+bool matches(const KeyPredicate& predicate, ValueView value) {
+  const auto& values = predicate.values;
+  const int order = item::compare(value, values[0]).value_or(0);
+  switch (predicate.op) {
+    case Op::equal: return order == 0;
+    case Op::less: return order < 0;
+    case Op::less_equal: return order <= 0;
+    case Op::greater: return order > 0;
+    case Op::greater_equal: return order >= 0;
+    case Op::between: return order >= 0 && item::compare(value, values[1]).value_or(0) <= 0;
+    case Op::begins_with: return value.content().starts_with(values[0].content());
+    case Op::unindexable: break;
+  }
+  return false;
+}
+
+Result<> check_start_within(const ReadPlan& plan, const Predicates& predicates, ItemView start) {
+  bool same_partition = true;
+  for (const auto& key : partition_of(plan))
+    same_partition = same_partition && matches(*find(predicates, key.name), *start.find(key.name));
+  bool any_sort = false;
+  for (const auto& key : sort_of(plan)) {
+    const auto* predicate = find(predicates, key.name);
+    if (!predicate) continue;
+    any_sort = true;
+    if (!matches(*predicate, *start.find(key.name)))
+      return refuse("The provided starting key does not match the range key predicate");
+  }
+  if (same_partition) return {};
+  return refuse(any_sort ? "The query can return at most one row and cannot be restarted"
+                         : "The provided starting key is outside query boundaries based on provided conditions");
+}
+
+// A filter is for what the key condition cannot say.
+Result<> check_filter_attributes(const QueryRequest& request, const ReadPlan& plan) {
+  if (!plan.filter) return {};
+  std::vector<expression::Path> paths;
+  collect_paths(*plan.filter, paths);
+  for (const auto& key : walked_keys(plan))
+    if (std::ranges::any_of(paths, [&](const expression::Path& p) { return p[0].name == key.name; }))
+      return refuse(fmt::format("{} can only contain non-primary key attributes: Primary key attribute: {}",
+                                request.options.filter ? "Filter Expression" : "QueryFilter", key.name));
+  return {};
+}
+
+}  // namespace
+
+Result<store::Page> Engine::query_now(const QueryRequest& request) {
+  const auto& options = request.options;
+  TABELLA_TRY(check_read_parameters(options, Reading::query, &request));
+  TABELLA_ASSIGN(auto expressions, prepare_read_expressions(options, Reading::query, &request, caches_));
+  const Predicates predicates = std::move(*expressions.key);
+  if (predicates.empty()) return refuse("Conditions can be of length 1 or 2 only");
+  TABELLA_TRY(check_select(options, Reading::query));
+  TABELLA_ASSIGN(auto plan, plan_read(options, expressions, catalogue_));
+  if (options.start_key) TABELLA_TRY(check_start_key(plan, *options.start_key));
+  TABELLA_TRY(check_predicates(predicates, plan));
+  if (options.start_key) TABELLA_TRY(check_start_within(plan, predicates, *options.start_key));
+  if (plan.projection) TABELLA_TRY(check_key_paths(*plan.table, *plan.projection));
+  TABELLA_TRY(check_filter_attributes(request, plan));
+  TABELLA_TRY(check_projected(options, plan));
+  if (plan.filter) {
+    std::vector<expression::Path> paths;
+    collect_paths(*plan.filter, paths);
+    TABELLA_TRY(check_key_paths(*plan.table, paths));
+  }
+
+  auto [from, to] = range_of(predicates, plan);
+  if (options.start_key) {
+    const auto start = start_position(plan, *options.start_key);
+    if (request.forward)
+      from = std::max(from, start + '\0');
+    else
+      to = std::min(to, start);
+  }
+  const auto direction = request.forward ? Database::Direction::forward : Database::Direction::backward;
+  return read_page(database_, plan, options, database_.range(std::move(from), std::move(to), direction, true));
+}
+
+store::Async<store::Page> Engine::query(QueryRequest request) { co_return query_now(request); }
+
+}  // namespace tabella::engine

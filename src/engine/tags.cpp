@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/engine.h"
+#include "engine/table_checks.h"
+
+namespace tabella::engine {
+
+using store::ErrorCode;
+using store::refuse;
+using store::Result;
+using store::Tag;
+
+namespace {
+
+// The table that an ARN names: arn:aws:dynamodb:<region>:<account>:table/<name>.
+Result<std::string> table_of(std::string_view arn) {
+  const auto bad = [&] { return refuse(fmt::format("Invalid TableArn: Invalid ResourceArn provided as input {}", arn)); };
+  constexpr std::string_view kTable = ":table/";
+  if (!arn.starts_with("arn:aws:dynamodb:")) return bad();
+  const auto at = arn.find(kTable);
+  if (at == std::string_view::npos) return bad();
+  const auto name = arn.substr(at + kTable.size());
+  if (name.size() < 3 || name.find('/') != std::string_view::npos) return bad();
+  return std::string(name);
+}
+
+}  // namespace
+
+store::Async<void> Engine::change_tags(std::string arn, std::function<Result<>(std::vector<Tag>&)> change) {
+  const auto name = table_of(arn);
+  if (!name) co_return std::unexpected(name.error());
+  Result<> result;
+  co_await writer_.execute([&](WriteContext& context) {
+    const auto old = context.table(*name);
+    if (!old) {
+      result = store::fail(ErrorCode::resource_not_found,
+                           fmt::format("Requested resource not found: ResourcArn: {} not found", arn));
+      return;
+    }
+    auto table = std::make_shared<TableSchema>(*old);
+    result = change(table->tags);
+    if (result) context.put_table(std::move(table));
+  });
+  co_return result;
+}
+
+store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
+  if (auto checked = check_tags(request.tags); !checked) co_return std::unexpected(std::move(checked).error());
+  co_return co_await change_tags(std::move(request.arn), [&](std::vector<Tag>& tags) -> Result<> {
+    for (const auto& tag : request.tags) {
+      const auto at = std::ranges::find_if(tags, [&](const Tag& t) { return t.key == tag.key; });
+      if (at == tags.end())
+        tags.push_back(tag);
+      else
+        at->value = tag.value;
+    }
+    if (tags.size() <= kMaxTags) return {};
+    return refuse(fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}", tags.size(),
+                              kMaxTags));
+  });
+}
+
+store::Async<void> Engine::untag_resource(store::UntagResourceRequest request) {
+  co_return co_await change_tags(std::move(request.arn), [&](std::vector<Tag>& tags) -> Result<> {
+    std::erase_if(tags, [&](const Tag& t) { return std::ranges::find(request.keys, t.key) != request.keys.end(); });
+    return {};
+  });
+}
+
+store::Async<std::vector<Tag>> Engine::list_tags_of_resource(std::string arn) {
+  const auto name = table_of(arn);
+  if (!name) co_return std::unexpected(name.error());
+  const auto table = catalogue_.find(*name);
+  if (!table)
+    co_return store::fail(
+        ErrorCode::access_denied,
+        fmt::format("User: arn:aws:iam::000000000000:root is not authorized to perform: dynamodb:ListTagsOfResource on "
+                    "resource: {}",
+                    arn));
+  co_return table->tags;
+}
+
+}  // namespace tabella::engine

@@ -1,0 +1,139 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/engine.h"
+#include "engine/item_keys.h"
+#include "engine/prepare.h"
+#include "engine/write_item.h"
+#include "expression/apply.h"
+#include "expression/legacy.h"
+
+namespace tabella::engine {
+
+using expression::Update;
+using expression::UpdateAction;
+using store::refuse;
+using store::Result;
+using store::UpdateItemRequest;
+
+namespace {
+
+Result<> check_key_untouched(const TableSchema& table, const Update& update) {
+  const auto touches = [&](std::string_view attribute) {
+    return std::ranges::any_of(update, [&](const UpdateAction& a) { return a.path[0].name == attribute; });
+  };
+  const auto complain = [](std::string_view attribute) {
+    return refuse(fmt::format(
+        "One or more parameter values were invalid: Cannot update attribute {}. This attribute is part of the key",
+        attribute));
+  };
+  if (touches(table.partition.name)) return complain(table.partition.name);
+  if (table.sort && touches(table.sort->name)) return complain(table.sort->name);
+  return {};
+}
+
+// A literal of the wrong type for an index is refused before the condition is looked at.
+Result<> check_index_literals(const TableSchema& table, const Update& update) {
+  for (const auto& action : update) {
+    if (action.path.size() > 1 || action.kind == UpdateAction::Kind::remove ||
+        action.value.kind != expression::Operand::Kind::value)
+      continue;
+    const auto type = action.value.value.type();
+    for (const auto& index : table.indexes)
+      for (const auto* part : {&index.partition, &index.sort})
+        for (const auto& key : *part)
+          if (key.name == action.path[0].name && key.type != type)
+            return refuse(
+                fmt::format("One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} "
+                            "Actual: {} IndexName: {}",
+                            key.name, item::type_name(key.type), item::type_name(type), index.name()));
+  }
+  return {};
+}
+
+Result<> check_update_paths(const TableSchema& table, const Update& update) {
+  std::vector<expression::Path> paths;
+  for (const auto& action : update) paths.push_back(action.path);
+  return check_key_paths(table, paths);
+}
+
+Result<> check_changed_index_keys(const TableSchema& table, const item::Item* old, const item::Item& now) {
+  for (const auto& index : table.indexes) {
+    for (const auto* part : {&index.partition, &index.sort}) {
+      for (const auto& key : *part) {
+        const auto value = now.find(key.name);
+        const auto before = old ? old->find(key.name) : std::nullopt;
+        if (!value || (before && before->bytes() == value->bytes())) continue;
+        if (value->type() != key.type)
+          return refuse("The update expression attempted to update the secondary index key to unsupported type");
+        if (key.type != item::Type::N && value->content().empty())
+          return refuse(fmt::format(
+              "One or more parameter values are not valid. The update expression attempted to update a secondary index "
+              "key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty {} "
+              "value.",
+              key.type == item::Type::B ? "binary" : "string"));
+      }
+    }
+  }
+  return check_index_keys(table, now);
+}
+
+Result<PreparedWrite> prepare_update(const UpdateItemRequest& request, expression::Caches& caches,
+                                     const Catalogue& catalogue) {
+  const auto& options = request.options;
+  TABELLA_TRY(check_parameters(
+      {{"UpdateExpression", request.update.has_value()}, {"ConditionExpression", options.condition.has_value()}},
+      {{"AttributeUpdates", request.updates.has_value()}, {"Expected", options.expected.has_value()}},
+      options.attributes));
+  std::optional<Update> legacy_update;
+  if (request.updates) {
+    TABELLA_ASSIGN(legacy_update, expression::from_updates(*request.updates));
+  }
+  TABELLA_ASSIGN(auto write, prepare_expressions(options, request.update, caches));
+  if (legacy_update) write.update = std::move(legacy_update);
+  TABELLA_ASSIGN(write.table, find_table(catalogue, request.table));
+  TABELLA_TRY(check_key(*write.table, request.key));
+  if (write.update) {
+    TABELLA_TRY(check_key_untouched(*write.table, *write.update));
+    TABELLA_TRY(check_index_literals(*write.table, *write.update));
+    TABELLA_TRY(check_update_paths(*write.table, *write.update));
+  }
+  write.key = item_key(*write.table, request.key);
+  return write;
+}
+
+bool only_removes(const Update& update) {
+  return !update.empty() && std::ranges::all_of(update, [](const UpdateAction& a) {
+    return a.kind == UpdateAction::Kind::remove || a.kind == UpdateAction::Kind::erase;
+  });
+}
+
+Result<std::optional<item::Item>> updated(const TableSchema& table, const Update& update, const item::Item* old,
+                                          const item::Item& key) {
+  // Taking away from an item that is not there does not bring it into being.
+  if (!old && only_removes(update)) return std::nullopt;
+  const auto view = old ? old->view() : item::ItemView();
+  TABELLA_ASSIGN(auto now, expression::apply(update, old ? &view : nullptr, old ? view : key.view()));
+  TABELLA_TRY(check_changed_index_keys(table, old, now));
+  if (now.size() > kMaxItemSize) return refuse("Item size to update has exceeded the maximum allowed size");
+  return std::optional(std::move(now));
+}
+
+}  // namespace
+
+store::Async<store::WriteResult> Engine::update_item(UpdateItemRequest request) {
+  const auto write = prepare_update(request, caches_, catalogue_);
+  if (!write) co_return std::unexpected(write.error());
+  static const Update kNothing;
+  const Update& update = write->update ? *write->update : kNothing;
+  Result<store::WriteResult> result;
+  co_await writer_.execute([&](WriteContext& context) {
+    result = write_item(context, *write, request.options, [&](const TableSchema& table, const item::Item* old) {
+      return updated(table, update, old, request.key);
+    });
+  });
+  co_return result;
+}
+
+}  // namespace tabella::engine

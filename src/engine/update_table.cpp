@@ -1,0 +1,240 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/describe_table.h"
+#include "engine/engine.h"
+#include "engine/keys.h"
+#include "engine/table_checks.h"
+
+namespace tabella::engine {
+
+using store::BillingMode;
+using store::ErrorCode;
+using store::GlobalIndexUpdate;
+using store::refuse;
+using store::Result;
+using store::Status;
+using store::TableDescription;
+using store::Throughput;
+using store::UpdateTableRequest;
+
+namespace {
+
+std::unexpected<store::Error> wrong(const std::string& what) {
+  return refuse("One or more parameter values were invalid: " + what);
+}
+
+std::string index_of(const GlobalIndexUpdate& update) {
+  if (update.create) return update.create->name;
+  return update.remove ? *update.remove : update.change->name;
+}
+
+Result<> check_request(const UpdateTableRequest& r) {
+  const bool nothing = r.global_index_updates.empty() && !r.billing_mode && !r.throughput && !r.on_demand_throughput &&
+                       !r.warm_throughput && !r.table_class && !r.encryption && !r.deletion_protection;
+  if (nothing)
+    return refuse(
+        "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or "
+        "SSESpecification or ReplicaUpdates is required for UpdateTable");
+  if (r.billing_mode == BillingMode::provisioned && !r.throughput)
+    return wrong("ProvisionedThroughput must be specified when BillingMode is PROVISIONED");
+  TABELLA_TRY(check_throughput(r.throughput));
+  std::set<std::string> seen;
+  for (const auto& update : r.global_index_updates) {
+    const int actions = static_cast<int>(update.create.has_value()) + static_cast<int>(update.remove.has_value()) +
+                        static_cast<int>(update.change.has_value());
+    if (actions == 0)
+      return wrong(
+          "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
+          "GlobalSecondaryIndexUpdate.Delete must not be null");
+    if (actions > 1)
+      return wrong(
+          "Only one of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
+          "GlobalSecondaryIndexUpdate.Delete may be given in one element");
+    if (const auto name = index_of(update); !seen.insert(name).second)
+      return wrong(
+          fmt::format("Only one global secondary index update per index is allowed simultaneously. Index: {}", name));
+  }
+  return {};
+}
+
+Result<> check_new_throughput(const TableSchema& table, const UpdateTableRequest& r) {
+  const auto& d = table.definition;
+  const bool on_demand = r.billing_mode.value_or(d.billing_mode.value_or(BillingMode::provisioned)) ==
+                         BillingMode::pay_per_request;
+  if (on_demand && r.throughput)
+    return wrong(
+        "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
+  if (!on_demand && r.on_demand_throughput)
+    return wrong(
+        "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED");
+  const bool stays_provisioned = !on_demand && d.billing_mode.value_or(BillingMode::provisioned) == BillingMode::provisioned;
+  if (stays_provisioned && r.throughput && d.throughput && *r.throughput == *d.throughput)
+    return refuse(fmt::format(
+        "The provisioned throughput for the table will not change. The requested value equals the current value. "
+        "Current ReadCapacityUnits provisioned for the table: {}. Requested ReadCapacityUnits: {}. Current "
+        "WriteCapacityUnits provisioned for the table: {}. Requested WriteCapacityUnits: {}. Refer to the Amazon "
+        "DynamoDB Developer Guide for current limits and how to request higher limits.",
+        d.throughput->read, r.throughput->read, d.throughput->write, r.throughput->write));
+  return {};
+}
+
+Result<> check_one_online_index(const UpdateTableRequest& r) {
+  const auto online = std::ranges::count_if(r.global_index_updates,
+                                            [](const GlobalIndexUpdate& u) { return u.create || u.remove; });
+  if (online <= 1) return {};
+  return store::fail(ErrorCode::limit_exceeded,
+                     "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per "
+                     "table");
+}
+
+// A definition in the request may add attributes; those that the table has keep their types.
+Result<> merge_attributes(TableSchema& table, const UpdateTableRequest& r, const store::IndexDefinition& index) {
+  auto& known = table.definition.attributes;
+  for (const auto& key : index.key_schema) {
+    const auto given = std::ranges::find_if(r.attributes, [&](const auto& a) { return a.name == key.name; });
+    const auto old = std::ranges::find_if(known, [&](const auto& a) { return a.name == key.name; });
+    if (old == known.end()) {
+      known.push_back(*given);
+      continue;
+    }
+    if (old->type == given->type) continue;
+    const auto role = key.role == store::KeyRole::hash ? "HASH" : "RANGE";
+    return wrong(fmt::format(
+        "Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. "
+        "Existing schema: Schema:[SchemaElement: key{{{}:{}:{}}}] New schema: Schema:[SchemaElement: key{{{}:{}:{}}}]",
+        key.name, item::type_name(old->type), role, key.name, item::type_name(given->type), role));
+  }
+  return {};
+}
+
+// Definitions that no key uses any more go with the index that used them.
+void prune_attributes(TableSchema& table) {
+  const auto used = [&](const std::string& name) {
+    const auto named = [&](const store::KeyElement& key) { return key.name == name; };
+    return std::ranges::any_of(table.definition.key_schema, named) ||
+           std::ranges::any_of(table.indexes, [&](const IndexSchema& index) {
+             return std::ranges::any_of(index.definition.key_schema, named);
+           });
+  };
+  std::erase_if(table.definition.attributes, [&](const auto& a) { return !used(a.name); });
+}
+
+IndexSchema* find_global(TableSchema& table, std::string_view name) {
+  const auto at = std::ranges::find_if(table.indexes, [&](const auto& i) { return !i.local && i.name() == name; });
+  return at == table.indexes.end() ? nullptr : &*at;
+}
+
+// Takes the index out of the schema; what it held is the caller's to remove, once nothing can fail any more.
+Result<uint32_t> remove_index(TableSchema& table, const std::string& name) {
+  const auto* index = table.index(name);
+  if (!index)
+    return store::fail(ErrorCode::resource_not_found,
+                       fmt::format("Requested resource not found: Index: {} for table: {} not found", name,
+                                   table.name()));
+  if (index->local) return wrong(fmt::format("Local secondary indexes cannot be deleted: {}", name));
+  const uint32_t id = index->id;
+  std::erase_if(table.indexes, [&](const IndexSchema& i) { return i.name() == name; });
+  prune_attributes(table);
+  return id;
+}
+
+void remove_entries(WriteContext& context, uint32_t index_id) {
+  const auto prefix = keys::entries_of(index_id);
+  context.batch().remove_range(prefix, keys::end_of(prefix));
+  context.batch().remove(keys::counters(index_id));
+}
+
+Result<> change_index(TableSchema& table, const GlobalIndexUpdate::Change& change) {
+  auto* index = find_global(table, change.name);
+  if (!index)
+    return refuse(
+        "This operation cannot be performed with given input values. Please contact DynamoDB service team for more "
+        "info: Action Blocked: IndexUpdate");
+  if (change.throughput) index->definition.throughput = change.throughput;
+  if (change.on_demand_throughput) index->definition.on_demand_throughput = change.on_demand_throughput;
+  if (change.warm_throughput) index->definition.warm_throughput = change.warm_throughput;
+  return {};
+}
+
+void change_settings(TableSchema& table, const UpdateTableRequest& r, TimePoint now) {
+  auto& d = table.definition;
+  if (r.throughput && d.throughput) {
+    const bool more = r.throughput->read > d.throughput->read || r.throughput->write > d.throughput->write;
+    const bool less = r.throughput->read < d.throughput->read || r.throughput->write < d.throughput->write;
+    if (more) table.last_increase = now;
+    if (less) table.last_decrease = now;
+  }
+  if (r.throughput) d.throughput = r.throughput;
+  if (r.billing_mode) {
+    if (r.billing_mode == BillingMode::pay_per_request && d.billing_mode != BillingMode::pay_per_request) {
+      table.on_demand_since = now;
+      d.throughput.reset();
+      for (auto& index : table.indexes) index.definition.throughput.reset();
+    }
+    d.billing_mode = r.billing_mode;
+  }
+  if (r.on_demand_throughput) d.on_demand_throughput = r.on_demand_throughput;
+  if (r.warm_throughput) d.warm_throughput = r.warm_throughput;
+  if (r.table_class) {
+    if (d.table_class.value_or(store::TableClass::standard) != *r.table_class) table.table_class_changed = now;
+    d.table_class = r.table_class;
+  }
+  if (r.encryption) d.encryption = r.encryption;
+  if (r.deletion_protection) d.deletion_protection = *r.deletion_protection;
+}
+
+}  // namespace
+
+store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) {
+  if (auto checked = check_request(request); !checked) co_return std::unexpected(std::move(checked).error());
+
+  const auto add_index = [&](TableSchema& table, WriteContext& context,
+                             const store::IndexDefinition& definition) -> Result<> {
+    if (table.index(definition.name)) return wrong(fmt::format("Index already exists: {}", definition.name));
+    const bool on_demand = table.definition.billing_mode == BillingMode::pay_per_request;
+    std::set<std::string> names;
+    TABELLA_TRY(check_global_index(definition, request.attributes, on_demand, names));
+    const auto globals = std::ranges::count_if(table.indexes, [](const auto& i) { return !i.local; });
+    if (static_cast<size_t>(globals) >= kMaxGlobalIndexes)
+      return store::fail(ErrorCode::limit_exceeded,
+                         fmt::format("GlobalSecondaryIndex count exceeds the per-table limit of {}", kMaxGlobalIndexes));
+    TABELLA_TRY(merge_attributes(table, request, definition));
+    auto index = make_index(take_id(context), false, table.definition, definition);
+    index.status = Status::creating;
+    index.filled_to = std::make_shared<std::string>();
+    table.indexes.push_back(std::move(index));
+    return {};
+  };
+
+  const auto update = [&](WriteContext& context) -> Result<TableDescription> {
+    const auto old = context.table(request.table);
+    if (!old) return table_not_found(request.table);
+    TABELLA_TRY(check_new_throughput(*old, request));
+    TABELLA_TRY(check_one_online_index(request));
+    auto table = std::make_shared<TableSchema>(*old);
+    change_settings(*table, request, clock_.now());
+    std::optional<uint32_t> removed;
+    for (const auto& u : request.global_index_updates) {
+      if (u.create) TABELLA_TRY(add_index(*table, context, *u.create));
+      if (u.change) TABELLA_TRY(change_index(*table, *u.change));
+      if (u.remove) {
+        TABELLA_ASSIGN(removed, remove_index(*table, *u.remove));
+      }
+    }
+    if (removed) remove_entries(context, *removed);
+    context.put_table(table);
+    for (const auto& u : request.global_index_updates)
+      if (u.create) start_backfill(*table, *table->index(u.create->name));
+    auto description = describe(*table);
+    description.status = Status::updating;
+    return description;
+  };
+
+  Result<TableDescription> result;
+  co_await writer_.execute([&](WriteContext& context) { result = update(context); });
+  co_return result;
+}
+
+}  // namespace tabella::engine

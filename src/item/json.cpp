@@ -1,0 +1,178 @@
+#include "item/json.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+namespace tabella::item {
+namespace {
+
+namespace dom = simdjson::dom;
+
+// A JsonValue is a dom::element without its name: the document and a place on its tape.
+static_assert(sizeof(dom::element) == 2 * sizeof(void*));
+
+template <class T>
+T as(const void* document, size_t index) {
+  struct Raw {
+    const void* document;
+    size_t index;
+  };
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) == sizeof(Raw));
+  return std::bit_cast<T>(Raw{document, index});
+}
+
+struct Place {
+  const void* document;
+  size_t index;
+};
+
+template <class T>
+Place place_of(T t) {
+  return std::bit_cast<Place>(t);
+}
+
+constexpr size_t kMaxDepth = 512;
+
+}  // namespace
+
+struct JsonDocument::Parser {
+  dom::parser parser;
+};
+
+JsonDocument::JsonDocument() : parser_(std::make_unique<Parser>()) {}
+JsonDocument::~JsonDocument() = default;
+
+std::optional<JsonValue> JsonDocument::parse(std::string_view text) {
+  if (parser_->parser.max_depth() != kMaxDepth && parser_->parser.allocate(text.size() + 64, kMaxDepth)) return {};
+  const auto result = parser_->parser.parse(text.data(), text.size());
+  if (result.error()) return std::nullopt;
+  const auto place = place_of(result.value_unsafe());
+  JsonValue value;
+  value.document_ = place.document;
+  value.index_ = place.index;
+  return value;
+}
+
+JsonValue::Kind JsonValue::kind() const {
+  switch (as<dom::element>(document_, index_).type()) {
+    case dom::element_type::ARRAY: return Kind::array;
+    case dom::element_type::OBJECT: return Kind::object;
+    case dom::element_type::INT64:
+    case dom::element_type::UINT64: return Kind::integer;
+    case dom::element_type::DOUBLE: return Kind::real;
+    case dom::element_type::STRING: return Kind::string;
+    case dom::element_type::BOOL: return Kind::boolean;
+    case dom::element_type::NULL_VALUE: return Kind::null;
+  }
+  return Kind::null;
+}
+
+bool JsonValue::boolean() const { return as<dom::element>(document_, index_).get_bool().value_unsafe(); }
+
+int64_t JsonValue::integer() const {
+  const auto element = as<dom::element>(document_, index_);
+  if (int64_t value = 0; !element.get(value)) return value;
+  if (uint64_t value = 0; !element.get(value)) return std::numeric_limits<int64_t>::max();
+  double value = 0;
+  if (element.get(value)) return 0;
+  constexpr double kLimit = 9.2e18;
+  return static_cast<int64_t>(std::clamp(std::floor(value), -kLimit, kLimit));
+}
+
+std::string_view JsonValue::string() const {
+  return as<dom::element>(document_, index_).get_string().value_unsafe();
+}
+
+std::optional<JsonValue> JsonValue::find(std::string_view key) const {
+  dom::object object;
+  if (as<dom::element>(document_, index_).get(object)) return std::nullopt;
+  dom::element found;
+  if (object.at_key(key).get(found) || found.is_null()) return std::nullopt;
+  const auto place = place_of(found);
+  JsonValue value;
+  value.document_ = place.document;
+  value.index_ = place.index;
+  return value;
+}
+
+JsonElements::JsonElements(JsonValue container) : object_(container.kind() == JsonValue::Kind::object) {
+  const auto element = as<dom::element>(container.document_, container.index_);
+  const auto set = [](JsonValue& value, Place place) {
+    value.document_ = place.document;
+    value.index_ = place.index;
+  };
+  if (object_) {
+    const dom::object object = element.get_object().value_unsafe();
+    set(at_, place_of(object.begin()));
+    set(end_, place_of(object.end()));
+  } else {
+    const dom::array array = element.get_array().value_unsafe();
+    set(at_, place_of(array.begin()));
+    set(end_, place_of(array.end()));
+  }
+}
+
+bool JsonElements::next() {
+  if (object_) {
+    auto at = as<dom::object::iterator>(at_.document_, at_.index_);
+    if (started_) ++at;
+    at_.index_ = place_of(at).index;
+    if (at_.index_ == end_.index_) return false;
+    key_ = at.key();
+    const auto place = place_of(at.value());
+    value_.document_ = place.document;
+    value_.index_ = place.index;
+  } else {
+    auto at = as<dom::array::iterator>(at_.document_, at_.index_);
+    if (started_) ++at;
+    at_.index_ = place_of(at).index;
+    if (at_.index_ == end_.index_) return false;
+    const auto place = place_of(*at);
+    value_.document_ = place.document;
+    value_.index_ = place.index;
+  }
+  started_ = true;
+  return true;
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  out.push_back('"');
+  size_t from = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (static_cast<uint8_t>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text, from, i - from);
+    from = i + 1;
+    switch (c) {
+      case '"': out.append("\\\""); break;
+      case '\\': out.append("\\\\"); break;
+      case '\n': out.append("\\n"); break;
+      case '\r': out.append("\\r"); break;
+      case '\t': out.append("\\t"); break;
+      case '\b': out.append("\\b"); break;
+      case '\f': out.append("\\f"); break;
+      default: fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(c));
+    }
+  }
+  out.append(text, from);
+  out.push_back('"');
+}
+
+std::string& JsonObjectWriter::key(std::string_view name) {
+  if (!first_) out_.push_back(',');
+  first_ = false;
+  append_json_string(out_, name);
+  out_.push_back(':');
+  return out_;
+}
+
+void JsonObjectWriter::number(std::string_view name, double value) {
+  fmt::format_to(std::back_inserter(key(name)), "{:.15}", value);
+}
+
+}  // namespace tabella::item

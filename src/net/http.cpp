@@ -1,0 +1,243 @@
+#include "net/http.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <ctime>
+
+#include <fmt/format.h>
+
+namespace tabella::net {
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_token(std::string_view text) {
+  constexpr std::string_view kOther = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kOther.find(c) != std::string_view::npos;
+  });
+}
+
+bool is_field_value(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) { return static_cast<uint8_t>(c) < 0x20 && c != '\t'; });
+}
+
+std::optional<uint64_t> parse_length(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+bool has_token(std::string_view list, std::string_view token) {
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    if (same_header(trim(list.substr(0, comma)), token)) return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return false;
+}
+
+std::string_view reason(int status) {
+  switch (status) {
+    case 100: return "Continue";
+    case 200: return "OK";
+    case 204: return "No Content";
+    case 400: return "Bad Request";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case 413: return "Content Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 503: return "Service Unavailable";
+    case 505: return "HTTP Version Not Supported";
+    default: return "Status";
+  }
+}
+
+// "Sun, 06 Nov 1994 08:49:37 GMT", made once a second on each thread.
+std::string_view http_date() {
+  thread_local std::time_t made_for = 0;
+  thread_local std::string text;
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  if (now != made_for) {
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    char buffer[40];
+    text.assign(buffer, std::strftime(buffer, sizeof buffer, "%a, %d %b %Y %H:%M:%S GMT", &utc));
+    made_for = now;
+  }
+  return text;
+}
+
+ParsedHead failed(HeadError error) { return {.head = {}, .error = error}; }
+
+// "POST / HTTP/1.1"
+std::optional<HeadError> parse_request_line(std::string_view line, RequestHead& head) {
+  const auto first = line.find(' ');
+  const auto last = line.rfind(' ');
+  if (first == std::string_view::npos || last <= first + 1) return HeadError::malformed;
+  auto& request = head.request;
+  request.method = line.substr(0, first);
+  request.target = line.substr(first + 1, last - first - 1);
+  const auto version = line.substr(last + 1);
+  if (!is_token(request.method) || request.target.find(' ') != std::string_view::npos) return HeadError::malformed;
+  if (version == "HTTP/1.1")
+    request.keep_alive = true;
+  else if (version == "HTTP/1.0")
+    request.keep_alive = false;
+  else
+    return version.starts_with("HTTP/") ? HeadError::unsupported_version : HeadError::malformed;
+  return std::nullopt;
+}
+
+// What the headers say about the message itself.
+std::optional<HeadError> read_framing(RequestHead& head) {
+  bool has_length = false;
+  for (const auto& [name, value] : head.request.headers) {
+    if (same_header(name, "content-length")) {
+      const auto length = parse_length(value);
+      if (!length || (has_length && *length != head.content_length)) return HeadError::malformed;
+      head.content_length = *length;
+      has_length = true;
+    } else if (same_header(name, "transfer-encoding")) {
+      if (head.chunked) return HeadError::malformed;
+      if (!same_header(value, "chunked")) return HeadError::unsupported_encoding;
+      head.chunked = true;
+    } else if (same_header(name, "connection")) {
+      if (has_token(value, "close")) head.request.keep_alive = false;
+      if (has_token(value, "keep-alive")) head.request.keep_alive = true;
+    } else if (same_header(name, "expect")) {
+      head.expects_continue = same_header(value, "100-continue");
+    }
+  }
+  if (head.chunked && has_length) return HeadError::malformed;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool same_header(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  for (const auto& [n, value] : headers)
+    if (same_header(n, name)) return value;
+  return {};
+}
+
+bool HttpRequest::has_header(std::string_view name) const {
+  return std::ranges::any_of(headers, [&](const auto& h) { return same_header(h.first, name); });
+}
+
+ParsedHead parse_head(std::string_view bytes) {
+  const auto end = bytes.substr(0, kMaxHead).find("\r\n\r\n");
+  if (end == std::string_view::npos) {
+    if (bytes.size() >= kMaxHead) return failed(HeadError::too_large);
+    return {};
+  }
+  RequestHead head;
+  head.size = end + 4;
+  auto rest = bytes.substr(0, end + 2);
+  const auto next_line = [&] {
+    const auto at = rest.find("\r\n");
+    const auto line = rest.substr(0, at);
+    rest.remove_prefix(at + 2);
+    return line;
+  };
+  if (const auto error = parse_request_line(next_line(), head)) return failed(*error);
+  head.request.headers.reserve(16);
+  while (!rest.empty()) {
+    const auto line = next_line();
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) return failed(HeadError::malformed);
+    const auto name = line.substr(0, colon);
+    const auto value = trim(line.substr(colon + 1));
+    if (!is_token(name) || !is_field_value(value)) return failed(HeadError::malformed);
+    head.request.headers.emplace_back(name, value);
+  }
+  if (const auto error = read_framing(head)) return failed(*error);
+  return {.head = std::move(head), .error = {}};
+}
+
+namespace {
+
+// Walks the chunks of a body and gives each to `use`.
+template <class Use>
+Chunked walk_chunks(std::string_view bytes, Use use) {
+  constexpr size_t kMaxLine = 1024;
+  Chunked result;
+  size_t at = 0;
+  while (true) {
+    const auto line_end = bytes.substr(0, std::min(bytes.size(), at + kMaxLine)).find("\r\n", at);
+    if (line_end == std::string_view::npos) {
+      if (bytes.size() - at >= kMaxLine) result.state = Chunked::State::malformed;
+      return result;
+    }
+    auto size_text = bytes.substr(at, line_end - at);
+    size_text = trim(size_text.substr(0, std::min(size_text.find(';'), size_text.size())));
+    uint64_t size = 0;
+    const auto [end, error] = std::from_chars(size_text.data(), size_text.data() + size_text.size(), size, 16);
+    if (error != std::errc{} || end != size_text.data() + size_text.size() || size > (1u << 30)) {
+      result.state = Chunked::State::malformed;
+      return result;
+    }
+    at = line_end + 2;
+    if (size == 0) break;
+    result.size += size;
+    if (bytes.size() < at + size + 2) return result;
+    if (bytes.substr(at + size, 2) != "\r\n") {
+      result.state = Chunked::State::malformed;
+      return result;
+    }
+    use(bytes.substr(at, size));
+    at += size + 2;
+  }
+  // Trailers, if any, end with an empty line.
+  while (true) {
+    const auto line_end = bytes.find("\r\n", at);
+    if (line_end == std::string_view::npos) {
+      if (bytes.size() - at >= kMaxHead) result.state = Chunked::State::malformed;
+      return result;
+    }
+    const bool empty = line_end == at;
+    at = line_end + 2;
+    if (!empty) continue;
+    result.state = Chunked::State::complete;
+    result.consumed = at;
+    return result;
+  }
+}
+
+}  // namespace
+
+Chunked measure_chunked(std::string_view bytes) {
+  return walk_chunks(bytes, [](std::string_view) {});
+}
+
+std::string decode_chunked(std::string_view bytes) {
+  std::string body;
+  walk_chunks(bytes, [&](std::string_view chunk) { body.append(chunk); });
+  return body;
+}
+
+void append_response_head(std::string& out, const HttpResponse& response, bool close) {
+  fmt::format_to(std::back_inserter(out), FMT_STRING("HTTP/1.1 {} {}\r\nServer: Tabella\r\nDate: {}\r\nContent-Length: {}\r\n"),
+                 response.status, reason(response.status), http_date(), response.body.size());
+  if (!response.content_type.empty()) out.append("Content-Type: ").append(response.content_type).append("\r\n");
+  for (const auto& [name, value] : response.headers) out.append(name).append(": ").append(value).append("\r\n");
+  out.append(close ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
+}
+
+}  // namespace tabella::net

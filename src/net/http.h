@@ -1,0 +1,70 @@
+// HTTP messages as handlers see them, and the parser of request heads. No socket is known here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tabella::net {
+
+bool same_header(std::string_view a, std::string_view b);  // header names: case does not count
+
+// Borrows from the connection's buffer: valid until the handler returns.
+struct HttpRequest {
+  std::string_view method;
+  std::string_view target;
+  std::vector<std::pair<std::string_view, std::string_view>> headers;
+  std::string_view body;
+  bool keep_alive = true;
+
+  // The first header of that name, trimmed; empty if there is none.
+  std::string_view header(std::string_view name) const;
+  bool has_header(std::string_view name) const;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string_view content_type;  // of static storage
+  std::vector<std::pair<std::string_view, std::string>> headers;
+  std::string body;
+};
+
+struct RequestHead {
+  HttpRequest request;
+  size_t size = 0;  // bytes of the head, the empty line included
+  bool chunked = false;
+  uint64_t content_length = 0;
+  bool expects_continue = false;
+};
+
+enum class HeadError { malformed, too_large, unsupported_version, unsupported_encoding };
+
+struct ParsedHead {
+  std::optional<RequestHead> head;  // nothing and no error: more bytes are needed
+  std::optional<HeadError> error;
+};
+
+inline constexpr size_t kMaxHead = 16 * 1024;
+
+// Parses a head at the front of `bytes`. Strict about what differs between parsers and so lets requests be
+// smuggled: lengths, line ends, names.
+ParsedHead parse_head(std::string_view bytes);
+
+// Decodes a chunked body that begins at the front of `bytes`, in place.
+struct Chunked {
+  enum class State { incomplete, complete, malformed };
+  State state = State::incomplete;
+  size_t consumed = 0;  // bytes of the encoded body, when complete
+  size_t size = 0;      // bytes decoded so far, when incomplete: a lower bound of what is to come
+};
+Chunked measure_chunked(std::string_view bytes);
+std::string decode_chunked(std::string_view bytes);
+
+// The head of a response, ready to send.
+void append_response_head(std::string& out, const HttpResponse& response, bool close);
+
+}  // namespace tabella::net

@@ -1,0 +1,43 @@
+// What can go wrong in a Store, in DynamoDB's terms.
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "item/value.h"
+
+namespace tabella::store {
+
+enum class ErrorCode {
+  validation,
+  resource_not_found,
+  resource_in_use,
+  conditional_check_failed,
+  limit_exceeded,
+  access_denied,
+  internal,
+};
+
+struct Error {
+  Error(ErrorCode c, std::string m) : code(c), message(std::move(m)) {}
+  // What item/ and expression/ refuse is a validation error here.
+  Error(Invalid invalid) : code(ErrorCode::validation), message(std::move(invalid.message)) {}  // NOLINT
+
+  ErrorCode code;
+  std::string message;
+  std::optional<item::Item> item;  // conditional_check_failed, when the request asked for the old item
+};
+
+template <class T = void>
+using Result = std::expected<T, Error>;
+
+inline std::unexpected<Error> refuse(std::string message) {
+  return std::unexpected(Error(ErrorCode::validation, std::move(message)));
+}
+inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
+  return std::unexpected(Error(code, std::move(message)));
+}
+
+}  // namespace tabella::store

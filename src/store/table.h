@@ -1,0 +1,109 @@
+// Tables as their users see them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "item/value.h"
+
+namespace tabella::store {
+
+enum class KeyRole { hash, range };
+
+struct KeyElement {
+  std::string name;
+  KeyRole role = KeyRole::hash;
+  bool operator==(const KeyElement&) const = default;
+};
+
+struct AttributeDefinition {
+  std::string name;
+  item::Type type = item::Type::S;
+  bool operator==(const AttributeDefinition&) const = default;
+};
+
+enum class ProjectionType { all, keys_only, include };
+
+struct Throughput {
+  int64_t read = 0;
+  int64_t write = 0;
+  bool operator==(const Throughput&) const = default;
+};
+
+// Maxima for on-demand tables and warm throughput: accepted and described; one machine has nothing to warm up.
+struct OptionalThroughput {
+  std::optional<int64_t> read;
+  std::optional<int64_t> write;
+};
+
+struct IndexDefinition {
+  std::string name;
+  std::vector<KeyElement> key_schema;
+  std::optional<ProjectionType> projection;
+  std::optional<std::vector<std::string>> non_key_attributes;
+  std::optional<Throughput> throughput;                   // global
+  std::optional<OptionalThroughput> on_demand_throughput;  // global
+  std::optional<OptionalThroughput> warm_throughput;       // global
+};
+
+enum class BillingMode { provisioned, pay_per_request };
+enum class TableClass { standard, standard_infrequent_access };
+
+struct Tag {
+  std::string key;
+  std::string value;
+};
+
+struct ServerSideEncryption {
+  bool enabled = false;
+  std::optional<std::string> kms_key;
+};
+
+struct TableDefinition {
+  std::string name;
+  std::vector<AttributeDefinition> attributes;
+  std::vector<KeyElement> key_schema;
+  std::optional<std::vector<IndexDefinition>> local_indexes;
+  std::optional<std::vector<IndexDefinition>> global_indexes;
+  std::optional<BillingMode> billing_mode;
+  std::optional<Throughput> throughput;
+  std::optional<OptionalThroughput> on_demand_throughput;
+  std::optional<OptionalThroughput> warm_throughput;
+  std::optional<TableClass> table_class;
+  std::optional<ServerSideEncryption> encryption;
+  bool deletion_protection = false;
+};
+
+enum class Status { creating, active, updating, deleting };
+
+struct IndexDescription {
+  IndexDefinition definition;
+  Status status = Status::active;
+  bool backfilling = false;
+  int64_t item_count = 0;
+  int64_t size_bytes = 0;
+};
+
+struct TableDescription {
+  TableDefinition definition;  // its indexes are in the lists below
+  std::string id;
+  std::string arn;
+  Status status = Status::active;
+  TimePoint created;
+  int64_t item_count = 0;
+  int64_t size_bytes = 0;
+  std::vector<IndexDescription> local_indexes;
+  std::vector<IndexDescription> global_indexes;
+  std::optional<TimePoint> on_demand_since;
+  std::optional<TimePoint> last_increase;
+  std::optional<TimePoint> last_decrease;
+  std::optional<TimePoint> table_class_changed;
+  // DeleteTable's answer leaves out what is already gone.
+  bool brief = false;
+};
+
+}  // namespace tabella::store

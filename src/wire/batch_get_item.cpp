@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include "wire/operations.h"
+#include "wire/parameters.h"
+
+namespace tabella::wire {
+namespace {
+
+constexpr size_t kMaxKeys = 100;
+constexpr std::string_view kNotAMap =
+    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class "
+    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of "
+    "loader 'bootstrap')";
+
+std::vector<item::Item> read_keys(const Reader& entry, std::string_view table) {
+  std::vector<item::Item> keys;
+  const auto list = entry.list("Keys");
+  if (!entry.require("Keys", list)) return keys;
+  const size_t count = size_of(*list);
+  if (count == 0) entry.violation("Keys", "[]", "Member must have length greater than or equal to 1");
+  // AWS words this one in its own way.
+  if (count > kMaxKeys)
+    entry.problems().first(
+        fmt::format("1 validation error detected: Value at 'RequestItems.{}.member.Keys' failed to satisfy constraint: "
+                    "Member must have length less than or equal to {}",
+                    table, kMaxKeys));
+  for (JsonElements e(*list); e.next();) {
+    if (e.value().kind() != JsonValue::Kind::object && e.value().kind() != JsonValue::Kind::array) {
+      entry.problems().serialization(std::string(kNotAMap));
+      continue;
+    }
+    auto key = item::read_item(e.value());
+    if (key)
+      keys.push_back(std::move(*key));
+    else
+      entry.problems().add(std::move(key).error());
+  }
+  return keys;
+}
+
+Wire<store::BatchGetItemRequest> read(JsonValue body) {
+  Problems problems;
+  const Reader reader(body, problems);
+  store::BatchGetItemRequest request;
+  const auto tables = reader.map("RequestItems", "KeysAndAttributes");
+  if (reader.require("RequestItems", tables)) {
+    if (size_of(*tables) == 0) problems.first("The requestItems parameter is required for BatchGetItem");
+    for (JsonElements e(*tables); e.next();) {
+      if (!is_structure(e.value(), "KeysAndAttributes", problems)) continue;
+      const Reader entry(e.value(), problems, fmt::format("requestItems.{}.member", e.key()));
+      store::BatchGetTable table{.table = std::string(e.key())};
+      table.keys = read_keys(entry, e.key());
+      table.attributes_to_get = read_attributes_to_get(entry);
+      table.consistent = entry.boolean("ConsistentRead").value_or(false);
+      table.projection = entry.string("ProjectionExpression");
+      table.attributes = read_expression_attributes(entry);
+      request.tables.push_back(std::move(table));
+    }
+  }
+  request.capacity = read_capacity_detail(reader);
+  TABELLA_TRY(problems.result());
+  return request;
+}
+
+void append_unprocessed(std::string& out, const store::BatchGetTable& table) {
+  item::JsonObjectWriter json(out);
+  {
+    item::JsonArrayWriter keys(json.key("Keys"));
+    for (const auto& key : table.keys) item::append_item_json(keys.element(), key);
+  }
+  if (table.consistent) json.boolean("ConsistentRead", true);
+  if (table.projection) json.string("ProjectionExpression", *table.projection);
+  if (table.attributes.names) {
+    item::JsonObjectWriter names(json.key("ExpressionAttributeNames"));
+    for (const auto& [reference, name] : *table.attributes.names) names.string(reference, name);
+  }
+  if (table.attributes_to_get) {
+    item::JsonArrayWriter attributes(json.key("AttributesToGet"));
+    for (const auto& name : *table.attributes_to_get) item::append_json_string(attributes.element(), name);
+  }
+}
+
+void append_result(std::string& out, const store::BatchGetItemResult& result, bool with_capacity) {
+  item::JsonObjectWriter json(out);
+  {
+    item::JsonObjectWriter responses(json.key("Responses"));
+    for (const auto& [table, items] : result.responses) {
+      item::JsonArrayWriter array(responses.key(table));
+      for (const auto& item : items) item::append_item_json(array.element(), item);
+    }
+  }
+  {
+    item::JsonObjectWriter unprocessed(json.key("UnprocessedKeys"));
+    for (const auto& table : result.unprocessed) append_unprocessed(unprocessed.key(table.table), table);
+  }
+  if (!with_capacity) return;
+  item::JsonArrayWriter capacity(json.key("ConsumedCapacity"));
+  for (const auto& table : result.capacity) append_capacity(capacity.element(), table);
+}
+
+}  // namespace
+
+TABELLA_OPERATION(batch_get_item) {
+  auto request = read(body);
+  if (!request) co_return std::unexpected(std::move(request).error());
+  const bool with_capacity = request->capacity != store::CapacityDetail::none;
+  auto result = co_await context.store.batch_get_item(std::move(*request));
+  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
+  append_result(out, *result, with_capacity);
+  co_return Wire<>{};
+}
+
+}  // namespace tabella::wire

@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include "wire/operations.h"
+#include "wire/parameters.h"
+
+namespace tabella::wire {
+namespace {
+
+constexpr size_t kMaxWrites = 25;
+
+// PutRequest.Item or DeleteRequest.Key.
+std::optional<item::Item> read_target(const Reader& entry, std::string_view request, std::string_view member) {
+  const auto json = entry.structure(request, request);
+  if (!json) return std::nullopt;
+  const Reader inner(*json, entry.problems(), entry.path_of(request));
+  auto item = inner.item(member);
+  inner.require(member, item);
+  return item ? std::move(item) : std::optional(item::Item());
+}
+
+std::vector<store::BatchWrite> read_writes(JsonValue list, std::string_view table, Problems& problems) {
+  std::vector<store::BatchWrite> writes;
+  size_t number = 0;
+  for (JsonElements e(list); e.next();) {
+    ++number;
+    if (!is_structure(e.value(), "WriteRequest", problems)) continue;
+    const Reader entry(e.value(), problems, fmt::format("requestItems.{}.member.{}.member", table, number));
+    auto put = read_target(entry, "PutRequest", "Item");
+    auto remove = read_target(entry, "DeleteRequest", "Key");
+    if (put.has_value() == remove.has_value())
+      problems.late(
+          "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported "
+          "datatypes");
+    else
+      writes.push_back({.put = put.has_value(), .item = put ? std::move(*put) : std::move(*remove)});
+  }
+  return writes;
+}
+
+void check_counts(const Reader& reader, JsonValue tables) {
+  bool fits = true;
+  std::string shown = "{";
+  for (JsonElements e(tables); e.next();) {
+    const size_t count = e.value().kind() == JsonValue::Kind::array ? size_of(e.value()) : 1;
+    fits = fits && count >= 1 && count <= kMaxWrites;
+    if (shown.size() > 1) shown.append(", ");
+    shown.append(e.key()).append("=[");
+    for (size_t i = 0; i < count; ++i) shown.append(i > 0 ? ", WriteRequest()" : "WriteRequest()");
+    shown.push_back(']');
+  }
+  shown.push_back('}');
+  if (!fits)
+    reader.violation("RequestItems", shown,
+                     "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member "
+                     "must have length greater than or equal to 1]");
+}
+
+Wire<store::BatchWriteItemRequest> read(JsonValue body) {
+  Problems problems;
+  const Reader reader(body, problems);
+  store::BatchWriteItemRequest request;
+  const auto tables = reader.map("RequestItems", "java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>");
+  if (reader.require("RequestItems", tables)) {
+    if (size_of(*tables) == 0) problems.first("The requestItems parameter is required for BatchWriteItem");
+    check_counts(reader, *tables);
+    for (JsonElements e(*tables); e.next();) {
+      if (e.value().kind() != JsonValue::Kind::array) {
+        problems.serialization(e.value().kind() == JsonValue::Kind::object
+                                   ? "Start of structure or map found where not expected"
+                                   : "Unexpected field type");
+        continue;
+      }
+      request.tables.emplace_back(e.key(), read_writes(e.value(), e.key(), problems));
+    }
+  }
+  request.capacity = read_capacity_detail(reader);
+  request.collection_metrics = read_collection_metrics(reader);
+  TABELLA_TRY(problems.result());
+  return request;
+}
+
+void append_write(std::string& out, const store::BatchWrite& write) {
+  item::JsonObjectWriter json(out);
+  item::JsonObjectWriter inner(json.key(write.put ? "PutRequest" : "DeleteRequest"));
+  item::append_item_json(inner.key(write.put ? "Item" : "Key"), write.item);
+}
+
+void append_result(std::string& out, const store::BatchWriteItemResult& result, bool with_capacity) {
+  item::JsonObjectWriter json(out);
+  {
+    item::JsonObjectWriter unprocessed(json.key("UnprocessedItems"));
+    for (const auto& [table, writes] : result.unprocessed) {
+      item::JsonArrayWriter array(unprocessed.key(table));
+      for (const auto& write : writes) append_write(array.element(), write);
+    }
+  }
+  if (with_capacity) {
+    item::JsonArrayWriter capacity(json.key("ConsumedCapacity"));
+    for (const auto& table : result.capacity) append_capacity(capacity.element(), table);
+  }
+  if (result.collection_metrics.empty()) return;
+  item::JsonObjectWriter metrics(json.key("ItemCollectionMetrics"));
+  for (const auto& [table, list] : result.collection_metrics) {
+    item::JsonArrayWriter array(metrics.key(table));
+    for (const auto& one : list) append_metrics(array.element(), one);
+  }
+}
+
+}  // namespace
+
+TABELLA_OPERATION(batch_write_item) {
+  auto request = read(body);
+  if (!request) co_return std::unexpected(std::move(request).error());
+  const bool with_capacity = request->capacity != store::CapacityDetail::none;
+  auto result = co_await context.store.batch_write_item(std::move(*request));
+  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
+  append_result(out, *result, with_capacity);
+  co_return Wire<>{};
+}
+
+}  // namespace tabella::wire

@@ -1,0 +1,148 @@
+#include "wire/door.h"
+
+#include <boost/asio/this_coro.hpp>
+#include <fmt/format.h>
+
+#include "base/checksum.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "wire/encoding.h"
+#include "wire/operations.h"
+
+namespace tabella::wire {
+
+using boost::asio::awaitable;
+using net::HttpRequest;
+using net::HttpResponse;
+
+namespace {
+
+constexpr std::string_view kAmzJson = "application/x-amz-json-1.0";
+constexpr std::string_view kJson = "application/json";
+constexpr size_t kCompressFrom = 4096;
+
+std::string_view media_type(const HttpRequest& request) {
+  auto type = request.header("content-type");
+  type = type.substr(0, type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  return type;
+}
+
+std::string_view path_of(const HttpRequest& request) { return request.target.substr(0, request.target.find('?')); }
+
+// "DynamoDB_20120810.PutItem"
+Operation operation_of(const HttpRequest& request) {
+  constexpr std::string_view kPrefix = "DynamoDB_20120810.";
+  const auto target = request.header("x-amz-target");
+  return target.starts_with(kPrefix) ? find_operation(target.substr(kPrefix.size())) : nullptr;
+}
+
+void add_cors(const HttpRequest& request, HttpResponse& response) {
+  if (!request.has_header("origin")) return;
+  response.headers.emplace_back("Access-Control-Allow-Origin", "*");
+  response.headers.emplace_back("Access-Control-Expose-Headers",
+                                "x-amzn-RequestId,x-amzn-ErrorType,x-amz-crc32,Date");
+}
+
+void answer_preflight(const HttpRequest& request, HttpResponse& response) {
+  if (!request.has_header("origin")) return;
+  const auto echo = [&](std::string_view asked, std::string_view answer) {
+    if (request.has_header(asked)) response.headers.emplace_back(answer, request.header(asked));
+  };
+  echo("access-control-request-headers", "Access-Control-Allow-Headers");
+  echo("access-control-request-method", "Access-Control-Allow-Methods");
+  response.headers.emplace_back("Access-Control-Max-Age", "172800");
+}
+
+void seal(HttpResponse& response) {
+  response.headers.emplace_back("x-amz-crc32", std::to_string(crc32(response.body)));
+}
+
+void compress_body(const HttpRequest& request, HttpResponse& response) {
+  if (response.body.size() <= kCompressFrom) return;
+  const auto encoding = choose_encoding(request.header("accept-encoding"));
+  if (!encoding) return;
+  response.body = compress(response.body, *encoding);
+  response.headers.emplace_back("Content-Encoding", *encoding == Compression::gzip ? "gzip" : "deflate");
+}
+
+// The body as its sender wrote it. AWS answers 500 to what it cannot unpack.
+Wire<std::string> unpack(const HttpRequest& request, std::string_view encoding) {
+  const bool gzip = net::same_header(encoding, "gzip");
+  if (!gzip && !net::same_header(encoding, "deflate")) return std::unexpected(internal_error());
+  auto unpacked = decompress(request.body, gzip ? Compression::gzip : Compression::deflate, kMaxBody);
+  if (!unpacked.error) return std::move(unpacked.bytes);
+  auto error = internal_error();
+  if (unpacked.error == DecompressError::too_large) error.status = 413;
+  return std::unexpected(std::move(error));
+}
+
+}  // namespace
+
+awaitable<Wire<>> Door::execute(const HttpRequest& request, std::string_view body, std::string& out) {
+  thread_local item::JsonDocument document;
+  const auto json = body.empty() ? std::nullopt : document.parse(body);
+  if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
+  const auto operation = operation_of(request);
+  if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
+  if (!verifier_.required())
+    if (auto parsed = parse_authorization(request); !parsed) co_return std::unexpected(std::move(parsed).error());
+  if (!json || json->kind() != JsonValue::Kind::object) co_return std::unexpected(serialization_error(std::nullopt));
+  co_return co_await operation(OperationContext{store_, request.header("host")}, *json, out);
+}
+
+// Signature over the bytes as sent, then unpacking, then the operation.
+awaitable<void> Door::call(const HttpRequest& request, HttpResponse& response) {
+  Wire<> result;
+  std::string unpacked;
+  std::string_view body = request.body;
+  if (verifier_.required()) result = verifier_.verify(request);
+  if (const auto encoding = request.header("content-encoding"); result && !encoding.empty()) {
+    if (auto bytes = unpack(request, encoding)) {
+      unpacked = std::move(*bytes);
+      body = unpacked;
+    } else {
+      result = std::unexpected(std::move(bytes).error());
+    }
+  }
+  if (result) {
+    try {
+      result = co_await execute(request, body, response.body);
+    } catch (const std::exception& error) {
+      log::error("{} failed: {}", request.header("x-amz-target"), error.what());
+      result = std::unexpected(internal_error());
+    }
+  }
+  if (result) co_return;
+  response.status = result.error().status;
+  response.body = error_body(result.error());
+}
+
+awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response) {
+  response.headers.reserve(4);
+  response.headers.emplace_back("x-amzn-RequestId", make_request_id());
+  add_cors(request, response);
+  if (request.method == "OPTIONS") {
+    answer_preflight(request, response);
+    co_return;
+  }
+  if (request.method == "GET" && path_of(request) == "/") {
+    response.body = fmt::format("healthy: {} ", request.header("host"));
+    seal(response);
+    co_return;
+  }
+  const auto type = media_type(request);
+  const bool known_type = request.body.empty() || type == kAmzJson || type == kJson;
+  if (request.method != "POST" || path_of(request) != "/" || !known_type) {
+    response.status = 404;
+    response.body = "<UnknownOperationException/>\n";
+    seal(response);
+    co_return;
+  }
+  response.content_type = type == kJson ? kJson : kAmzJson;
+  co_await call(request, response);
+  compress_body(request, response);
+  seal(response);
+}
+
+}  // namespace tabella::wire

@@ -1,0 +1,50 @@
+// The operations of the door: each reads its request, calls the Store and writes its answer, in a file of its
+// own. operations.cpp maps DynamoDB's names to them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "store/store.h"
+#include "wire/error.h"
+#include "wire/reader.h"
+
+namespace tabella::wire {
+
+struct OperationContext {
+  store::Store& store;
+  std::string_view host;  // as the client named us
+};
+
+// Appends the answer's JSON to `out`. Everything it needs of `body` it reads before it first waits: the next
+// request on this thread is parsed in the same place.
+using Operation = boost::asio::awaitable<Wire<>> (*)(OperationContext context, JsonValue body, std::string& out);
+
+// Null if there is no such operation.
+Operation find_operation(std::string_view name);
+
+#define TABELLA_OPERATION(NAME) \
+  boost::asio::awaitable<Wire<>> NAME(OperationContext context, JsonValue body, std::string& out)
+
+TABELLA_OPERATION(put_item);
+TABELLA_OPERATION(get_item);
+TABELLA_OPERATION(update_item);
+TABELLA_OPERATION(delete_item);
+TABELLA_OPERATION(query);
+TABELLA_OPERATION(scan);
+TABELLA_OPERATION(batch_get_item);
+TABELLA_OPERATION(batch_write_item);
+TABELLA_OPERATION(create_table);
+TABELLA_OPERATION(describe_table);
+TABELLA_OPERATION(update_table);
+TABELLA_OPERATION(delete_table);
+TABELLA_OPERATION(list_tables);
+TABELLA_OPERATION(tag_resource);
+TABELLA_OPERATION(untag_resource);
+TABELLA_OPERATION(list_tags_of_resource);
+TABELLA_OPERATION(describe_limits);
+TABELLA_OPERATION(describe_endpoints);
+
+}  // namespace tabella::wire

@@ -1,0 +1,207 @@
+#include "wire/sigv4.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/checksum.h"
+
+namespace tabella::wire {
+namespace {
+
+using net::HttpRequest;
+using std::chrono::minutes;
+
+constexpr auto kMaxSkew = minutes(15);
+constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
+
+std::unexpected<WireError> refuse(std::string_view type, std::string message) {
+  return std::unexpected(service_error(type, std::move(message)));
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto at = text.find(separator);
+    parts.push_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == ',')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.remove_suffix(1);
+  return text;
+}
+
+std::string_view parameter(std::string_view header, std::string_view name) {
+  for (const auto part : split(header, ',')) {
+    auto entry = trim(part);
+    if (const auto space = entry.rfind(' '); space != std::string_view::npos) entry.remove_prefix(space + 1);
+    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
+      return entry.substr(name.size() + 1);
+  }
+  return {};
+}
+
+std::string_view date_header(const HttpRequest& request) {
+  const auto amz = request.header("x-amz-date");
+  return amz.empty() ? request.header("date") : amz;
+}
+
+// "20130609T100759Z"
+std::optional<TimePoint> parse_basic_date(std::string_view text) {
+  std::tm tm{};
+  const std::string copy(text);
+  const char* end = strptime(copy.c_str(), "%Y%m%dT%H%M%SZ", &tm);
+  if (!end || *end != '\0') return std::nullopt;
+  return std::chrono::system_clock::from_time_t(timegm(&tm));
+}
+
+std::string basic_date(TimePoint at) {
+  const auto time = std::chrono::system_clock::to_time_t(at);
+  std::tm tm{};
+  gmtime_r(&time, &tm);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &tm)};
+}
+
+// Values trimmed, runs of blanks as one, several headers of one name joined by commas.
+std::string canonical_value(const HttpRequest& request, std::string_view name) {
+  std::string out;
+  bool first = true;
+  for (const auto& [n, value] : request.headers) {
+    if (!net::same_header(n, name)) continue;
+    if (!first) out.push_back(',');
+    first = false;
+    bool blank = false;
+    for (char c : value) {
+      if (c == ' ' && blank) continue;
+      blank = c == ' ';
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+std::string canonical_query(std::string_view query) {
+  auto pairs = split(query, '&');
+  std::ranges::sort(pairs);
+  std::string out;
+  for (const auto pair : pairs) {
+    if (pair.empty()) continue;
+    if (!out.empty()) out.push_back('&');
+    out.append(pair);
+    if (pair.find('=') == std::string_view::npos) out.push_back('=');
+  }
+  return out;
+}
+
+std::string canonical_request(const HttpRequest& request, std::string_view signed_headers) {
+  const auto question = request.target.find('?');
+  const auto path = request.target.substr(0, question);
+  const auto query = question == std::string_view::npos ? std::string_view() : request.target.substr(question + 1);
+  std::string out = fmt::format("{}\n{}\n{}\n", request.method, path.empty() ? "/" : path, canonical_query(query));
+  for (const auto name : split(signed_headers, ';')) out.append(fmt::format("{}:{}\n", name, canonical_value(request, name)));
+  out.append(fmt::format("\n{}\n{}", signed_headers, to_hex(sha256(request.body))));
+  return out;
+}
+
+std::string expected_signature(const HttpRequest& request, const Authorization& auth, std::string_view date,
+                               std::string_view secret) {
+  const auto scope = fmt::format("{}/{}/{}/aws4_request", auth.date, auth.region, auth.service);
+  const auto to_sign = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope,
+                                   to_hex(sha256(canonical_request(request, auth.signed_headers))));
+  auto key = hmac_sha256(fmt::format("AWS4{}", secret), auth.date);
+  key = hmac_sha256(key, auth.region);
+  key = hmac_sha256(key, auth.service);
+  key = hmac_sha256(key, "aws4_request");
+  return to_hex(hmac_sha256(key, to_sign));
+}
+
+Wire<> check_time(std::string_view text, TimePoint now) {
+  const auto at = parse_basic_date(text);
+  if (!at)
+    return refuse("IncompleteSignatureException",
+                  fmt::format("Date must be in ISO-8601 'basic format'. Got '{}'. See "
+                              "http://en.wikipedia.org/wiki/ISO_8601",
+                              text));
+  if (*at < now - kMaxSkew)
+    return refuse("InvalidSignatureException",
+                  fmt::format("Signature expired: {} is now earlier than {} ({} - 15 min.)", text,
+                              basic_date(now - kMaxSkew), basic_date(now)));
+  if (*at > now + kMaxSkew)
+    return refuse("InvalidSignatureException",
+                  fmt::format("Signature not yet current: {} is still later than {} ({} + 15 min.)", text,
+                              basic_date(now + kMaxSkew), basic_date(now)));
+  return {};
+}
+
+}  // namespace
+
+Wire<Authorization> parse_authorization(const HttpRequest& request) {
+  const auto header = request.header("authorization");
+  if (!header.starts_with("AWS4-"))
+    return refuse("MissingAuthenticationTokenException", "Request is missing Authentication Token");
+  const auto credential = parameter(header, "Credential");
+  Authorization auth;
+  auth.signature = parameter(header, "Signature");
+  auth.signed_headers = parameter(header, "SignedHeaders");
+  std::string missing;
+  for (const auto& [name, value] : {std::pair("Credential", credential), std::pair("Signature", auth.signature),
+                                    std::pair("SignedHeaders", auth.signed_headers)})
+    if (value.empty()) missing.append(fmt::format("Authorization header requires '{}' parameter. ", name));
+  if (date_header(request).empty())
+    missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ");
+  if (!missing.empty())
+    return refuse("IncompleteSignatureException", fmt::format("{}Authorization={}", missing, header));
+  const auto parts = split(credential, '/');
+  if (parts.size() == 5) {
+    auth.access_key = parts[0];
+    auth.date = parts[1];
+    auth.region = parts[2];
+    auth.service = parts[3];
+  }
+  return auth;
+}
+
+Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
+  TABELLA_ASSIGN(const auto auth, parse_authorization(request));
+  const auto header = request.header("authorization");
+  const auto date = date_header(request);
+  TABELLA_TRY(check_time(date, clock_.now()));
+  if (!header.starts_with(kAlgorithm))
+    return refuse("IncompleteSignatureException",
+                  fmt::format("Unsupported AWS 'algorithm': '{}' (only AWS4-HMAC-SHA256 for now). ",
+                              header.substr(0, header.find(' '))));
+  if (auth.date.empty())
+    return refuse("IncompleteSignatureException",
+                  fmt::format("Credential must have exactly 5 slash-delimited elements, e.g. "
+                              "keyid/date/region/service/term, got '{}'",
+                              parameter(header, "Credential")));
+  if (!date.starts_with(auth.date))
+    return refuse("InvalidSignatureException",
+                  fmt::format("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from "
+                              "HTTP: '{}' != '{}', from '{}'.",
+                              auth.date, date.substr(0, 8), date));
+  if (auth.service != "dynamodb")
+    return refuse("InvalidSignatureException", "Credential should be scoped to correct service: 'dynamodb'. ");
+  const auto names = split(auth.signed_headers, ';');
+  if (std::ranges::find(names, "host") == names.end())
+    return refuse("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.");
+  const auto secret = secrets_.find(auth.access_key);
+  if (secret == secrets_.end())
+    return refuse("UnrecognizedClientException", "The security token included in the request is invalid.");
+  if (!equal_in_constant_time(expected_signature(request, auth, date, secret->second), auth.signature))
+    return refuse("InvalidSignatureException",
+                  "The request signature we calculated does not match the signature you provided. Check your AWS "
+                  "Secret Access Key and signing method. Consult the service documentation for details.");
+  return {};
+}
+
+}  // namespace tabella::wire

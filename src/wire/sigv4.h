@@ -1,0 +1,43 @@
+// AWS Signature Version 4, the server's side.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "net/http.h"
+#include "wire/error.h"
+
+namespace tabella::wire {
+
+// What an Authorization header says.
+struct Authorization {
+  std::string_view access_key;
+  std::string_view date;  // yyyymmdd, of the credential's scope
+  std::string_view region;
+  std::string_view service;
+  std::string_view signed_headers;
+  std::string_view signature;
+};
+
+// Checks that a request is signed at all and that its parts are there, in AWS's words; whose signature it is and
+// whether it is right is verify()'s business.
+Wire<Authorization> parse_authorization(const net::HttpRequest& request);
+
+// Checks a request in full: time, scope, key, and the signature over method, target, headers and body as sent.
+class SignatureVerifier {
+ public:
+  SignatureVerifier(std::map<std::string, std::string, std::less<>> secrets, const Clock& clock)
+      : secrets_(std::move(secrets)), clock_(clock) {}
+
+  bool required() const { return !secrets_.empty(); }
+  Wire<> verify(const net::HttpRequest& request) const;
+
+ private:
+  const std::map<std::string, std::string, std::less<>> secrets_;  // by access key
+  const Clock& clock_;
+};
+
+}  // namespace tabella::wire
