@@ -17,3 +17,8 @@ find_library(XXHASH_LIBRARY xxhash REQUIRED)
 add_library(asio INTERFACE)
 target_compile_definitions(asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE)
 target_link_libraries(asio INTERFACE Boost::headers Threads::Threads)
+
+# The allocator of the release binary. Sanitizers bring their own.
+if(NOT TABELLA_SANITIZE)
+  find_library(JEMALLOC_LIBRARY jemalloc REQUIRED)
+endif()

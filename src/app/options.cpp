@@ -56,6 +56,9 @@ void add_access_key(ServeOptions& options, const std::string& text) {
   options.access_keys[text.substr(0, colon)] = text.substr(colon + 1);
 }
 
+// One core is the writer's.
+size_t default_threads() { return std::max(2u, std::thread::hardware_concurrency()) - 1; }
+
 ServeOptions understand(const Given& given) {
   ServeOptions options;
   options.data = given.data;
@@ -71,7 +74,7 @@ ServeOptions understand(const Given& given) {
   constexpr size_t kMaxThreads = 256;
   if (given.threads > kMaxThreads)
     throw Mistake(fmt::format("--threads: {} is more than {}", given.threads, kMaxThreads));
-  options.threads = given.threads > 0 ? given.threads : std::max(1u, std::thread::hardware_concurrency());
+  options.threads = given.threads > 0 ? given.threads : default_threads();
   static constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warning", "error", "off"};
   if (std::ranges::find(kLevels, given.log_level) == kLevels.end())
     throw Mistake(fmt::format("--log-level: '{}' is none of debug, info, warning, error, off", given.log_level));
@@ -141,7 +144,7 @@ void add_serve_options(CLI::App& serve, Given& given) {
       ->delimiter(',');
   add("--tls-cert", given.tls_cert, "Certificate chain (PEM) for TLS")->type_name("FILE");
   add("--tls-key", given.tls_key, "Private key (PEM) for TLS")->type_name("FILE");
-  add("--threads", given.threads, "Threads for network and reads; 0: one per core")->type_name("N")->capture_default_str();
+  add("--threads", given.threads, "Threads for network and reads; 0: one per core, less one for the writer")->type_name("N")->capture_default_str();
   add("--log-level", given.log_level, "How much to log")
       ->type_name("debug|info|warning|error|off")
       ->capture_default_str();

@@ -74,7 +74,7 @@ Result<BatchGetItemResult> Engine::batch_get_now(const BatchGetItemRequest& requ
         result.unprocessed.push_back(std::move(rest));
         break;
       }
-      auto stored = database_.get(item_key(*get.table, get.request->keys[i]));
+      auto stored = items_.get(item_key(*get.table, get.request->keys[i]));
       const size_t item_size = stored ? item::ItemView(*stored).size() : 0;
       if (capacity) capacity->table_units += read_units(item_size, get.request->consistent);
       if (!stored) continue;

@@ -13,6 +13,7 @@ namespace tabella::engine {
 namespace {
 
 constexpr uint64_t kFormat = 1;
+constexpr size_t kItemCacheBytes = 64u << 20;
 
 std::string encode_number(uint64_t value) {
   std::string bytes;
@@ -23,7 +24,7 @@ std::string encode_number(uint64_t value) {
 }  // namespace
 
 Engine::Engine(const Options& options, const Clock& clock)
-    : clock_(clock), database_(options.folder, options.durability), writer_(database_, catalogue_) {
+    : clock_(clock), database_(options.folder, options.durability), items_(database_, kItemCacheBytes), writer_(database_, items_, catalogue_) {
   check_format();
   load_catalogue();
 }

@@ -62,6 +62,7 @@ class Engine final : public store::Store {
 
   const Clock& clock_;
   Database database_;
+  ItemCache items_;
   Catalogue catalogue_;
   expression::Caches caches_;
   uint32_t next_id_ = 1;  // the writer's thread only, once open

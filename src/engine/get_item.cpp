@@ -17,7 +17,7 @@ Result<GetItemResult> Engine::get_now(const GetItemRequest& request) {
   if (projection) TABELLA_TRY(check_key_paths(*table, *projection));
 
   GetItemResult result;
-  auto stored = database_.get(item_key(*table, request.key));
+  auto stored = items_.get(item_key(*table, request.key));
   result.capacity = account(table->name(), request.capacity);
   if (result.capacity)
     result.capacity->table_units = read_units(stored ? item::ItemView(*stored).size() : 0, request.consistent);

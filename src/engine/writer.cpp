@@ -15,7 +15,7 @@ namespace asio = boost::asio;
 
 std::optional<std::string> WriteContext::get(const std::string& key) const {
   if (const auto at = written_.find(key); at != written_.end()) return at->second;
-  return database_.get(key);
+  return items_.get(key);
 }
 
 void WriteContext::put(const std::string& key, std::string_view value) {
@@ -59,8 +59,8 @@ struct Writer::Job {
   std::exception_ptr failure;
 };
 
-Writer::Writer(Database& database, Catalogue& catalogue)
-    : database_(database), catalogue_(catalogue), thread_([this] { run(); }) {}
+Writer::Writer(Database& database, ItemCache& items, Catalogue& catalogue)
+    : database_(database), items_(items), catalogue_(catalogue), thread_([this] { run(); }) {}
 
 Writer::~Writer() { stop(); }
 
@@ -124,7 +124,7 @@ std::vector<Writer::Job*> Writer::next_group(bool background_waits) {
 }
 
 void Writer::run_group(const std::vector<Job*>& group) {
-  WriteContext context(database_, catalogue_);
+  WriteContext context(database_, items_, catalogue_);
   // Background work goes first: it looks at what is committed, and the group's changes then see how far it got.
   const bool background_done = !background_.empty() && run_background(context);
   for (Job* job : group) {
@@ -174,16 +174,19 @@ std::exception_ptr Writer::commit(WriteContext& context) {
       sum.bytes = delta.counters->bytes + delta.bytes;
       context.batch_.put(keys::counters(id), encode_counters(sum));
     }
+    items_.before_commit(context.written_);
     if (!context.batch_.empty()) database_.write(context.batch_);
     publish(context);
     return nullptr;
   } catch (const std::exception& error) {
+    items_.after_failure(context.written_);
     log::error("a commit failed: {}", error.what());
     return std::current_exception();
   }
 }
 
 void Writer::publish(WriteContext& context) {
+  items_.after_commit(context.written_);
   for (const auto& [id, delta] : context.deltas_) {
     delta.counters->items += delta.items;
     delta.counters->bytes += delta.bytes;

@@ -21,6 +21,7 @@
 
 #include "engine/catalogue.h"
 #include "engine/database.h"
+#include "engine/item_cache.h"
 
 namespace tabella::engine {
 
@@ -29,7 +30,8 @@ namespace tabella::engine {
 // A change reads and decides first and writes last: once it has written, it cannot be taken back.
 class WriteContext {
  public:
-  WriteContext(const Database& database, const Catalogue& catalogue) : database_(database), catalogue_(catalogue) {}
+  WriteContext(const Database& database, ItemCache& items, const Catalogue& catalogue)
+      : database_(database), items_(items), catalogue_(catalogue) {}
 
   // Items, with the writes of this group.
   std::optional<std::string> get(const std::string& key) const;
@@ -55,9 +57,10 @@ class WriteContext {
   };
 
   const Database& database_;
+  ItemCache& items_;
   const Catalogue& catalogue_;
   Batch batch_;
-  std::unordered_map<std::string, std::optional<std::string>> written_;
+  ItemCache::Written written_;
   std::unordered_map<uint32_t, Delta> deltas_;
   std::map<std::string, SchemaPtr, std::less<>> tables_;  // changed in this group; null: dropped
 };
@@ -68,7 +71,7 @@ class Writer {
   // Work in slices, run between groups so that it never holds them up for long. True when it is done.
   using Background = std::move_only_function<bool(WriteContext&)>;
 
-  Writer(Database& database, Catalogue& catalogue);
+  Writer(Database& database, ItemCache& items, Catalogue& catalogue);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -94,6 +97,7 @@ class Writer {
   void publish(WriteContext& context);
 
   Database& database_;
+  ItemCache& items_;
   Catalogue& catalogue_;
 
   std::mutex mutex_;

@@ -1,6 +1,7 @@
 #include "item/json.h"
 
 #include <bit>
+#include <cstring>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -140,10 +141,27 @@ bool JsonElements::next() {
   return true;
 }
 
+namespace {
+
+// Whether any of eight bytes needs escaping: below 0x20, a quote or a backslash.
+bool any_special(const char* text) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = 0x8080808080808080;
+  uint64_t v = 0;
+  std::memcpy(&v, text, sizeof v);
+  const auto has_zero = [](uint64_t x) { return (x - kOnes) & ~x & kHighs; };
+  const uint64_t below_blank = (v - kOnes * 0x20) & ~v & kHighs;
+  return (below_blank | has_zero(v ^ kOnes * '"') | has_zero(v ^ kOnes * '\\')) != 0;
+}
+
+}  // namespace
+
 void append_json_string(std::string& out, std::string_view text) {
   out.push_back('"');
   size_t from = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    while (i + 8 <= text.size() && !any_special(text.data() + i)) i += 8;
+    if (i == text.size()) break;
     const char c = text[i];
     if (static_cast<uint8_t>(c) >= 0x20 && c != '"' && c != '\\') continue;
     out.append(text, from, i - from);

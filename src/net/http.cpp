@@ -1,6 +1,7 @@
 #include "net/http.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <ctime>
@@ -18,12 +19,15 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
+constexpr auto kTokenCharacters = [] {
+  std::array<bool, 256> table{};
+  for (char c : std::string_view("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+    table[static_cast<uint8_t>(c)] = true;
+  return table;
+}();
+
 bool is_token(std::string_view text) {
-  constexpr std::string_view kOther = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::ranges::all_of(text, [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           kOther.find(c) != std::string_view::npos;
-  });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return kTokenCharacters[static_cast<uint8_t>(c)]; });
 }
 
 bool is_field_value(std::string_view text) {
@@ -80,39 +84,37 @@ std::string_view http_date() {
   return text;
 }
 
-ParsedHead failed(HeadError error) { return {.head = {}, .error = error}; }
-
 // "POST / HTTP/1.1"
-std::optional<HeadError> parse_request_line(std::string_view line, RequestHead& head) {
+HeadResult parse_request_line(std::string_view line, RequestHead& head) {
   const auto first = line.find(' ');
   const auto last = line.rfind(' ');
-  if (first == std::string_view::npos || last <= first + 1) return HeadError::malformed;
+  if (first == std::string_view::npos || last <= first + 1) return HeadResult::malformed;
   auto& request = head.request;
   request.method = line.substr(0, first);
   request.target = line.substr(first + 1, last - first - 1);
   const auto version = line.substr(last + 1);
-  if (!is_token(request.method) || request.target.find(' ') != std::string_view::npos) return HeadError::malformed;
+  if (!is_token(request.method) || request.target.find(' ') != std::string_view::npos) return HeadResult::malformed;
   if (version == "HTTP/1.1")
     request.keep_alive = true;
   else if (version == "HTTP/1.0")
     request.keep_alive = false;
   else
-    return version.starts_with("HTTP/") ? HeadError::unsupported_version : HeadError::malformed;
-  return std::nullopt;
+    return version.starts_with("HTTP/") ? HeadResult::unsupported_version : HeadResult::malformed;
+  return HeadResult::complete;
 }
 
 // What the headers say about the message itself.
-std::optional<HeadError> read_framing(RequestHead& head) {
+HeadResult read_framing(RequestHead& head) {
   bool has_length = false;
   for (const auto& [name, value] : head.request.headers) {
     if (same_header(name, "content-length")) {
       const auto length = parse_length(value);
-      if (!length || (has_length && *length != head.content_length)) return HeadError::malformed;
+      if (!length || (has_length && *length != head.content_length)) return HeadResult::malformed;
       head.content_length = *length;
       has_length = true;
     } else if (same_header(name, "transfer-encoding")) {
-      if (head.chunked) return HeadError::malformed;
-      if (!same_header(value, "chunked")) return HeadError::unsupported_encoding;
+      if (head.chunked) return HeadResult::malformed;
+      if (!same_header(value, "chunked")) return HeadResult::unsupported_encoding;
       head.chunked = true;
     } else if (same_header(name, "connection")) {
       if (has_token(value, "close")) head.request.keep_alive = false;
@@ -121,8 +123,8 @@ std::optional<HeadError> read_framing(RequestHead& head) {
       head.expects_continue = same_header(value, "100-continue");
     }
   }
-  if (head.chunked && has_length) return HeadError::malformed;
-  return std::nullopt;
+  if (head.chunked && has_length) return HeadResult::malformed;
+  return HeadResult::complete;
 }
 
 }  // namespace
@@ -141,13 +143,12 @@ bool HttpRequest::has_header(std::string_view name) const {
   return std::ranges::any_of(headers, [&](const auto& h) { return same_header(h.first, name); });
 }
 
-ParsedHead parse_head(std::string_view bytes) {
+HeadResult parse_head(std::string_view bytes, RequestHead& head) {
   const auto end = bytes.substr(0, kMaxHead).find("\r\n\r\n");
-  if (end == std::string_view::npos) {
-    if (bytes.size() >= kMaxHead) return failed(HeadError::too_large);
-    return {};
-  }
-  RequestHead head;
+  if (end == std::string_view::npos) return bytes.size() >= kMaxHead ? HeadResult::too_large : HeadResult::incomplete;
+  auto headers = std::move(head.request.headers);
+  headers.clear();
+  head = {};
   head.size = end + 4;
   auto rest = bytes.substr(0, end + 2);
   const auto next_line = [&] {
@@ -156,19 +157,18 @@ ParsedHead parse_head(std::string_view bytes) {
     rest.remove_prefix(at + 2);
     return line;
   };
-  if (const auto error = parse_request_line(next_line(), head)) return failed(*error);
-  head.request.headers.reserve(16);
+  if (const auto result = parse_request_line(next_line(), head); result != HeadResult::complete) return result;
   while (!rest.empty()) {
     const auto line = next_line();
     const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return failed(HeadError::malformed);
+    if (colon == std::string_view::npos) return HeadResult::malformed;
     const auto name = line.substr(0, colon);
     const auto value = trim(line.substr(colon + 1));
-    if (!is_token(name) || !is_field_value(value)) return failed(HeadError::malformed);
-    head.request.headers.emplace_back(name, value);
+    if (!is_token(name) || !is_field_value(value)) return HeadResult::malformed;
+    headers.emplace_back(name, value);
   }
-  if (const auto error = read_framing(head)) return failed(*error);
-  return {.head = std::move(head), .error = {}};
+  head.request.headers = std::move(headers);
+  return read_framing(head);
 }
 
 namespace {
@@ -233,10 +233,14 @@ std::string decode_chunked(std::string_view bytes) {
 }
 
 void append_response_head(std::string& out, const HttpResponse& response, bool close) {
-  fmt::format_to(std::back_inserter(out), FMT_STRING("HTTP/1.1 {} {}\r\nServer: Tabella\r\nDate: {}\r\nContent-Length: {}\r\n"),
-                 response.status, reason(response.status), http_date(), response.body.size());
+  if (response.status == 200)
+    out.append("HTTP/1.1 200 OK\r\n");
+  else
+    fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
+  out.append("Server: Tabella\r\nDate: ").append(http_date());
+  out.append("\r\nContent-Length: ").append(fmt::format_int(response.body.size()).c_str()).append("\r\n");
   if (!response.content_type.empty()) out.append("Content-Type: ").append(response.content_type).append("\r\n");
-  for (const auto& [name, value] : response.headers) out.append(name).append(": ").append(value).append("\r\n");
+  out.append(response.headers);
   out.append(close ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
 }
 

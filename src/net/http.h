@@ -29,8 +29,19 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 200;
   std::string_view content_type;  // of static storage
-  std::vector<std::pair<std::string_view, std::string>> headers;
+  std::string headers;            // complete lines
   std::string body;
+
+  void add_header(std::string_view name, std::string_view value) {
+    headers.append(name).append(": ").append(value).append("\r\n");
+  }
+  // For the next response, with the memory of this one.
+  void clear() {
+    status = 200;
+    content_type = {};
+    headers.clear();
+    body.clear();
+  }
 };
 
 struct RequestHead {
@@ -41,18 +52,13 @@ struct RequestHead {
   bool expects_continue = false;
 };
 
-enum class HeadError { malformed, too_large, unsupported_version, unsupported_encoding };
-
-struct ParsedHead {
-  std::optional<RequestHead> head;  // nothing and no error: more bytes are needed
-  std::optional<HeadError> error;
-};
+enum class HeadResult { complete, incomplete, malformed, too_large, unsupported_version, unsupported_encoding };
 
 inline constexpr size_t kMaxHead = 16 * 1024;
 
-// Parses a head at the front of `bytes`. Strict about what differs between parsers and so lets requests be
-// smuggled: lengths, line ends, names.
-ParsedHead parse_head(std::string_view bytes);
+// Parses a head at the front of `bytes` into `head`, whose memory it uses again. Strict about what differs between
+// parsers and so lets requests be smuggled: lengths, line ends, names.
+HeadResult parse_head(std::string_view bytes, RequestHead& head);
 
 // Decodes a chunked body that begins at the front of `bytes`, in place.
 struct Chunked {

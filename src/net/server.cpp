@@ -33,6 +33,7 @@ namespace {
 
 constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kReadSize = 16 * 1024;
+constexpr size_t kCopiedBody = 16 * 1024;
 // Buffers up to this size are a connection's own; beyond, they are counted.
 constexpr size_t kFreeBuffer = 64 * 1024;
 
@@ -133,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Reads a request, lets the handler answer, writes. False when the connection is to end.
   awaitable<bool> serve_one() {
-    RequestHead head;
+    RequestHead& head = request_;
     if (!co_await read_head(head)) co_return false;
     std::string decoded;
     size_t request_size = head.size;
@@ -144,10 +145,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
       request_size += head.content_length;
     }
     deadline_.reset();  // the handler answers for its own waits
-    HttpResponse response;
-    co_await server_.handler(head.request, response);
+    response_.clear();
+    co_await server_.handler(head.request, response_);
     const bool keep_alive = head.request.keep_alive && !server_.draining;
-    const bool written = co_await write(response, !keep_alive);
+    const bool written = co_await write(response_, !keep_alive);
+    if (response_.body.capacity() > kFreeBuffer) response_ = {};
     consume(request_size);
     co_return written && keep_alive;
   }
@@ -159,15 +161,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     idle_ = unread().empty();
     expire_in(idle_ ? server_.options.idle_timeout : server_.options.head_timeout);
     while (true) {
-      auto parsed = parse_head(unread());
-      if (parsed.error) {
-        co_await refuse(status_of(*parsed.error));
-        co_return false;
-      }
-      if (parsed.head) {
-        head = std::move(*parsed.head);
+      const auto result = unread().empty() ? HeadResult::incomplete : parse_head(unread(), head);
+      if (result == HeadResult::complete) {
         idle_ = false;
         co_return true;
+      }
+      if (result != HeadResult::incomplete) {
+        co_await refuse(status_of(result));
+        co_return false;
       }
       const bool first = unread().empty();
       if (!co_await read_more(kReadSize)) co_return false;
@@ -176,14 +177,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
-  static int status_of(HeadError error) {
-    switch (error) {
-      case HeadError::malformed:
-      case HeadError::too_large: return 400;
-      case HeadError::unsupported_version: return 505;
-      case HeadError::unsupported_encoding: return 501;
-    }
-    return 400;
+  static int status_of(HeadResult result) {
+    if (result == HeadResult::unsupported_version) return 505;
+    return result == HeadResult::unsupported_encoding ? 501 : 400;
   }
 
   awaitable<bool> read_body(RequestHead& head) {
@@ -284,14 +280,29 @@ class Connection : public std::enable_shared_from_this<Connection> {
       const auto [error, n] = co_await asio::async_write(*tls_, buffers, kByValue);
       co_return !error;
     }
-    const auto [error, n] = co_await asio::async_write(*plain_, buffers, kByValue);
-    co_return !error;
+    const size_t size = asio::buffer_size(buffers);
+    const auto [error, n] = co_await plain_->async_write_some(buffers, kByValue);
+    if (error || n == size) co_return !error;
+    // The socket's buffer was full: the rest by the composed operation.
+    std::vector<asio::const_buffer> rest(asio::buffer_sequence_begin(buffers), asio::buffer_sequence_end(buffers));
+    for (size_t skip = n; auto& buffer : rest) {
+      const size_t step = std::min(skip, buffer.size());
+      buffer += step;
+      skip -= step;
+    }
+    const auto [rest_error, rest_n] = co_await asio::async_write(*plain_, rest, kByValue);
+    co_return !rest_error;
   }
 
   awaitable<bool> write(const HttpResponse& response, bool close) {
     head_.clear();
     append_response_head(head_, response, close);
     expire_in(server_.options.write_timeout);
+    // A small answer goes out in one piece: copying it is cheaper than gathering.
+    if (response.body.size() <= kCopiedBody) {
+      head_.append(response.body);
+      co_return co_await write_all(asio::buffer(head_));
+    }
     const std::array<asio::const_buffer, 2> buffers = {asio::buffer(head_), asio::buffer(response.body)};
     co_return co_await write_all(buffers);
   }
@@ -323,6 +334,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  RequestHead request_;
+  HttpResponse response_;
   std::string head_;
   std::optional<SteadyClock::time_point> deadline_;
   bool idle_ = true;

@@ -39,23 +39,23 @@ Operation operation_of(const HttpRequest& request) {
 
 void add_cors(const HttpRequest& request, HttpResponse& response) {
   if (!request.has_header("origin")) return;
-  response.headers.emplace_back("Access-Control-Allow-Origin", "*");
-  response.headers.emplace_back("Access-Control-Expose-Headers",
+  response.add_header("Access-Control-Allow-Origin", "*");
+  response.add_header("Access-Control-Expose-Headers",
                                 "x-amzn-RequestId,x-amzn-ErrorType,x-amz-crc32,Date");
 }
 
 void answer_preflight(const HttpRequest& request, HttpResponse& response) {
   if (!request.has_header("origin")) return;
   const auto echo = [&](std::string_view asked, std::string_view answer) {
-    if (request.has_header(asked)) response.headers.emplace_back(answer, request.header(asked));
+    if (request.has_header(asked)) response.add_header(answer, request.header(asked));
   };
   echo("access-control-request-headers", "Access-Control-Allow-Headers");
   echo("access-control-request-method", "Access-Control-Allow-Methods");
-  response.headers.emplace_back("Access-Control-Max-Age", "172800");
+  response.add_header("Access-Control-Max-Age", "172800");
 }
 
 void seal(HttpResponse& response) {
-  response.headers.emplace_back("x-amz-crc32", std::to_string(crc32(response.body)));
+  response.add_header("x-amz-crc32", fmt::format_int(crc32(response.body)).c_str());
 }
 
 void compress_body(const HttpRequest& request, HttpResponse& response) {
@@ -63,7 +63,7 @@ void compress_body(const HttpRequest& request, HttpResponse& response) {
   const auto encoding = choose_encoding(request.header("accept-encoding"));
   if (!encoding) return;
   response.body = compress(response.body, *encoding);
-  response.headers.emplace_back("Content-Encoding", *encoding == Compression::gzip ? "gzip" : "deflate");
+  response.add_header("Content-Encoding", *encoding == Compression::gzip ? "gzip" : "deflate");
 }
 
 // The body as its sender wrote it. AWS answers 500 to what it cannot unpack.
@@ -119,8 +119,7 @@ awaitable<void> Door::call(const HttpRequest& request, HttpResponse& response) {
 }
 
 awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response) {
-  response.headers.reserve(4);
-  response.headers.emplace_back("x-amzn-RequestId", make_request_id());
+  response.add_header("x-amzn-RequestId", make_request_id());
   add_cors(request, response);
   if (request.method == "OPTIONS") {
     answer_preflight(request, response);

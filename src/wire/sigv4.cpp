@@ -33,18 +33,14 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == ',')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == ',')) text.remove_suffix(1);
-  return text;
-}
-
+// The value of "name=value" among the parameters, which blanks or commas separate.
 std::string_view parameter(std::string_view header, std::string_view name) {
-  for (const auto part : split(header, ',')) {
-    auto entry = trim(part);
-    if (const auto space = entry.rfind(' '); space != std::string_view::npos) entry.remove_prefix(space + 1);
-    if (entry.starts_with(name) && entry.size() > name.size() && entry[name.size()] == '=')
-      return entry.substr(name.size() + 1);
+  for (size_t at = header.find(name); at != std::string_view::npos; at = header.find(name, at + 1)) {
+    const bool starts = at > 0 && (header[at - 1] == ' ' || header[at - 1] == ',');
+    const size_t equals = at + name.size();
+    if (!starts || equals >= header.size() || header[equals] != '=') continue;
+    const auto value = header.substr(equals + 1);
+    return value.substr(0, value.find_first_of(", "));
   }
   return {};
 }
@@ -114,13 +110,12 @@ std::string canonical_request(const HttpRequest& request, std::string_view signe
 
 std::string expected_signature(const HttpRequest& request, const Authorization& auth, std::string_view date,
                                std::string_view secret) {
-  const auto scope = fmt::format("{}/{}/{}/aws4_request", auth.date, auth.region, auth.service);
+  const auto parts = split(auth.credential, '/');
+  const auto scope = fmt::format("{}/{}/{}/{}", parts[1], parts[2], parts[3], parts[4]);
   const auto to_sign = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope,
                                    to_hex(sha256(canonical_request(request, auth.signed_headers))));
-  auto key = hmac_sha256(fmt::format("AWS4{}", secret), auth.date);
-  key = hmac_sha256(key, auth.region);
-  key = hmac_sha256(key, auth.service);
-  key = hmac_sha256(key, "aws4_request");
+  auto key = fmt::format("AWS4{}", secret);
+  for (size_t i = 1; i < parts.size(); ++i) key = hmac_sha256(key, parts[i]);
   return to_hex(hmac_sha256(key, to_sign));
 }
 
@@ -160,13 +155,7 @@ Wire<Authorization> parse_authorization(const HttpRequest& request) {
     missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ");
   if (!missing.empty())
     return refuse("IncompleteSignatureException", fmt::format("{}Authorization={}", missing, header));
-  const auto parts = split(credential, '/');
-  if (parts.size() == 5) {
-    auth.access_key = parts[0];
-    auth.date = parts[1];
-    auth.region = parts[2];
-    auth.service = parts[3];
-  }
+  auth.credential = credential;
   return auth;
 }
 
@@ -179,22 +168,27 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
     return refuse("IncompleteSignatureException",
                   fmt::format("Unsupported AWS 'algorithm': '{}' (only AWS4-HMAC-SHA256 for now). ",
                               header.substr(0, header.find(' '))));
-  if (auth.date.empty())
+  const auto scope = split(auth.credential, '/');
+  if (scope.size() != 5)
     return refuse("IncompleteSignatureException",
                   fmt::format("Credential must have exactly 5 slash-delimited elements, e.g. "
                               "keyid/date/region/service/term, got '{}'",
-                              parameter(header, "Credential")));
-  if (!date.starts_with(auth.date))
+                              auth.credential));
+  if (!date.starts_with(scope[1]))
     return refuse("InvalidSignatureException",
                   fmt::format("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from "
                               "HTTP: '{}' != '{}', from '{}'.",
-                              auth.date, date.substr(0, 8), date));
-  if (auth.service != "dynamodb")
+                              scope[1], date.substr(0, 8), date));
+  if (scope[3] != "dynamodb")
     return refuse("InvalidSignatureException", "Credential should be scoped to correct service: 'dynamodb'. ");
+  if (scope[4] != "aws4_request")
+    return refuse("InvalidSignatureException",
+                  fmt::format("Credential should be scoped with a valid terminator: 'aws4_request', not '{}'. ",
+                              scope[4]));
   const auto names = split(auth.signed_headers, ';');
   if (std::ranges::find(names, "host") == names.end())
     return refuse("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.");
-  const auto secret = secrets_.find(auth.access_key);
+  const auto secret = secrets_.find(scope[0]);
   if (secret == secrets_.end())
     return refuse("UnrecognizedClientException", "The security token included in the request is invalid.");
   if (!equal_in_constant_time(expected_signature(request, auth, date, secret->second), auth.signature))

@@ -14,10 +14,7 @@ namespace tabella::wire {
 
 // What an Authorization header says.
 struct Authorization {
-  std::string_view access_key;
-  std::string_view date;  // yyyymmdd, of the credential's scope
-  std::string_view region;
-  std::string_view service;
+  std::string_view credential;  // access key/yyyymmdd/region/service/aws4_request
   std::string_view signed_headers;
   std::string_view signature;
 };

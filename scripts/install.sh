@@ -1,0 +1,48 @@
+# Installs what is missing of the Debian packages that it is given, saying which; with sudo when not root. Asks
+# nothing. Sourced by ./run, ./test and ./bench.
+
+readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev librocksdb-dev libsimdjson-dev
+  libssl-dev zlib1g-dev libxxhash-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev
+  libjemalloc-dev)
+readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
+  npm curl openssl)
+readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless procps python3)
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+# A program that is already on the PATH need not come from Debian.
+provided() {
+  case "$1" in
+    nodejs) command -v node ;;
+    npm) command -v npm ;;
+    default-jre-headless) command -v java ;;
+    *) return 1 ;;
+  esac >/dev/null 2>&1
+}
+
+install_missing() {
+  local missing=() package
+  for package in "$@"; do
+    installed "$package" || provided "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "These packages are missing, and there is no sudo to install them: ${missing[*]}" >&2; exit 1; }
+    sudo=(sudo)
+  fi
+  echo "Installing ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  # Precompiled headers remember the system's headers as they were.
+  [ -d build ] && find build -name '*.pch' -delete
+  return 0
+}
+
+# Configures (once) and builds a preset: build_preset release [target…]
+build_preset() {
+  local preset=$1
+  shift
+  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >/dev/null
+  cmake --build "build/$preset" -- "$@"
+}

@@ -1,0 +1,85 @@
+#include "engine/item_cache.h"
+
+#include "engine/keys.h"
+
+namespace tabella::engine {
+namespace {
+
+// Large items would push out many small ones, and copying them is what they cost anyway.
+constexpr size_t kMaxCached = 16 * 1024;
+constexpr size_t kEntryOverhead = 112;  // a node and two strings
+
+}  // namespace
+
+size_t ItemCache::Hash::operator()(const std::string& key) const { return keys::hash64(key); }
+
+const std::string* ItemCache::Shard::find(const std::string& key) {
+  if (const auto at = young.find(key); at != young.end()) return &at->second;
+  const auto at = old.find(key);
+  if (at == old.end()) return nullptr;
+  const auto moved = young.insert(old.extract(at)).position;
+  young_bytes += moved->first.size() + moved->second.size() + kEntryOverhead;
+  return &moved->second;
+}
+
+void ItemCache::Shard::put(const std::string& key, std::string value, size_t limit) {
+  if (value.size() > kMaxCached) return remove(key);
+  if (young_bytes > limit / 2) {
+    old = std::exchange(young, {});
+    young_bytes = 0;
+  }
+  old.erase(key);
+  young_bytes += key.size() + value.size() + kEntryOverhead;
+  young.insert_or_assign(key, std::move(value));
+}
+
+void ItemCache::Shard::remove(const std::string& key) {
+  young.erase(key);
+  old.erase(key);
+}
+
+std::optional<std::string> ItemCache::get(const std::string& key) {
+  Shard& shard = shard_of(key);
+  uint64_t version = 0;
+  {
+    const std::lock_guard lock(shard.mutex);
+    if (const auto* value = shard.find(key)) return *value;
+    version = shard.version;
+  }
+  auto value = database_.get(key);
+  if (!value || version % 2 != 0) return value;
+  const std::lock_guard lock(shard.mutex);
+  if (shard.version == version) shard.put(key, *value, shard_bytes_);
+  return value;
+}
+
+void ItemCache::before_commit(const Written& written) {
+  for (const auto& [key, value] : written) {
+    Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    shard.version |= 1;
+    shard.remove(key);
+  }
+}
+
+void ItemCache::end_commit(const Written& written) {
+  for (const auto& [key, value] : written) {
+    Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    if (shard.version % 2 != 0) ++shard.version;
+  }
+}
+
+void ItemCache::after_commit(const Written& written) {
+  for (const auto& [key, value] : written) {
+    if (!value) continue;
+    Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    shard.put(key, *value, shard_bytes_);
+  }
+  end_commit(written);
+}
+
+void ItemCache::after_failure(const Written& written) { end_commit(written); }
+
+}  // namespace tabella::engine

@@ -1,0 +1,67 @@
+// Items read or written of late, in front of the database: a read that hits costs a hash lookup instead of a
+// search through memtables and files.
+//
+// Thread-safe, and never stale: the writer announces the keys of a commit before it and gives their new values
+// after it. In between those keys are not in the cache, and what a reader found in the database meanwhile is not
+// taken in.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "engine/database.h"
+
+namespace tabella::engine {
+
+class ItemCache {
+ public:
+  // What a commit leaves under each key; nothing where the item is deleted.
+  using Written = std::unordered_map<std::string, std::optional<std::string>>;
+
+  ItemCache(const Database& database, size_t bytes) : database_(database), shard_bytes_(bytes / kShards) {}
+
+  std::optional<std::string> get(const std::string& key);
+
+  // Around a commit, by the writer.
+  void before_commit(const Written& written);
+  void after_commit(const Written& written);
+  // Where the commit failed: nothing is known of these keys.
+  void after_failure(const Written& written);
+
+ private:
+  static constexpr size_t kShards = 64;
+
+  struct Hash {
+    size_t operator()(const std::string& key) const;
+  };
+  using Entries = std::unordered_map<std::string, std::string, Hash>;
+
+  // Two generations stand in for an order of use: what is used moves to the young one, and when that is full the
+  // old one goes.
+  struct Shard {
+    std::mutex mutex;
+    uint64_t version = 0;  // odd while a commit touches this shard
+    Entries young;
+    Entries old;
+    size_t young_bytes = 0;
+
+    const std::string* find(const std::string& key);
+    void put(const std::string& key, std::string value, size_t limit);
+    void remove(const std::string& key);
+  };
+
+  Shard& shard_of(const std::string& key) { return shards_[Hash()(key) >> 58]; }
+  void end_commit(const Written& written);
+
+  const Database& database_;
+  const size_t shard_bytes_;
+  std::array<Shard, kShards> shards_;
+};
+
+}  // namespace tabella::engine
