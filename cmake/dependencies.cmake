@@ -11,7 +11,10 @@ find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(GTest REQUIRED)
 
-find_library(ROCKSDB_LIBRARY rocksdb REQUIRED)
+# The static library: in a shared one every step of an iterator pays for a look-up of thread-local storage.
+find_library(ROCKSDB_ARCHIVE librocksdb.a REQUIRED)
+add_library(rocksdb INTERFACE)
+target_link_libraries(rocksdb INTERFACE ${ROCKSDB_ARCHIVE} gflags snappy z bz2 lz4 zstd Threads::Threads ${CMAKE_DL_LIBS})
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 
 add_library(asio INTERFACE)
@@ -20,5 +23,5 @@ target_link_libraries(asio INTERFACE Boost::headers Threads::Threads)
 
 # The allocator of the release binary. Sanitizers bring their own.
 if(NOT TABELLA_SANITIZE)
-  find_library(JEMALLOC_LIBRARY jemalloc REQUIRED)
+  find_library(JEMALLOC_LIBRARY libjemalloc.a REQUIRED)
 endif()

@@ -3,7 +3,7 @@
 
 readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev librocksdb-dev libsimdjson-dev
   libssl-dev zlib1g-dev libxxhash-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev
-  libjemalloc-dev)
+  libjemalloc-dev libdeflate-dev)
 readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
   npm curl openssl)
 readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless procps python3)

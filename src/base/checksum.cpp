@@ -2,10 +2,10 @@
 
 #include <array>
 
+#include <libdeflate.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <zlib.h>
 
 namespace tabella {
 namespace {
@@ -15,7 +15,7 @@ const unsigned char* raw(std::string_view bytes) { return reinterpret_cast<const
 }  // namespace
 
 uint32_t crc32(std::string_view bytes) {
-  return static_cast<uint32_t>(::crc32(0, raw(bytes), static_cast<uInt>(bytes.size())));
+  return libdeflate_crc32(0, bytes.data(), bytes.size());
 }
 
 std::string sha256(std::string_view bytes) {

@@ -6,7 +6,7 @@
 
 namespace tabella {
 
-// CRC-32 as in zlib and `x-amz-crc32`.
+// CRC-32 as in zlib and `x-amz-crc32`; by libdeflate, which uses the processor's carry-less multiplication.
 uint32_t crc32(std::string_view bytes);
 
 // SHA-256, as 32 raw bytes.

@@ -31,7 +31,7 @@ rocksdb::Options make_options() {
   options.create_if_missing = true;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(keys::kPartitionPrefix));
-  options.write_buffer_size = 64u << 20;
+  options.write_buffer_size = 32u << 20;
   options.arena_block_size = 256u << 10;  // an idle store stays small
   options.max_write_buffer_number = 4;
   options.memtable_whole_key_filtering = true;
@@ -167,6 +167,12 @@ uint64_t Database::approximate_size(std::string_view from, std::string_view to) 
   uint64_t size = 0;
   require(impl_->db->GetApproximateSizes(options, impl_->db->DefaultColumnFamily(), &range, 1, &size));
   return size;
+}
+
+void Database::flush() {
+  rocksdb::FlushOptions options;
+  options.wait = false;
+  require(impl_->db->Flush(options));
 }
 
 void Database::close() {

@@ -40,16 +40,16 @@ void ItemCache::Shard::remove(const std::string& key) {
 
 std::optional<std::string> ItemCache::get(const std::string& key) {
   Shard& shard = shard_of(key);
-  uint64_t version = 0;
+  uint64_t commits = 0;
   {
     const std::lock_guard lock(shard.mutex);
     if (const auto* value = shard.find(key)) return *value;
-    version = shard.version;
+    commits = shard.commits;
   }
   auto value = database_.get(key);
-  if (!value || version % 2 != 0) return value;
+  if (!value) return value;
   const std::lock_guard lock(shard.mutex);
-  if (shard.version == version) shard.put(key, *value, shard_bytes_);
+  if (shard.in_commit == 0 && shard.commits == commits) shard.put(key, *value, shard_bytes_);
   return value;
 }
 
@@ -57,29 +57,28 @@ void ItemCache::before_commit(const Written& written) {
   for (const auto& [key, value] : written) {
     Shard& shard = shard_of(key);
     const std::lock_guard lock(shard.mutex);
-    shard.version |= 1;
+    ++shard.in_commit;
     shard.remove(key);
-  }
-}
-
-void ItemCache::end_commit(const Written& written) {
-  for (const auto& [key, value] : written) {
-    Shard& shard = shard_of(key);
-    const std::lock_guard lock(shard.mutex);
-    if (shard.version % 2 != 0) ++shard.version;
   }
 }
 
 void ItemCache::after_commit(const Written& written) {
   for (const auto& [key, value] : written) {
-    if (!value) continue;
     Shard& shard = shard_of(key);
     const std::lock_guard lock(shard.mutex);
-    shard.put(key, *value, shard_bytes_);
+    --shard.in_commit;
+    ++shard.commits;
+    if (value) shard.put(key, *value, shard_bytes_);
   }
-  end_commit(written);
 }
 
-void ItemCache::after_failure(const Written& written) { end_commit(written); }
+void ItemCache::after_failure(const Written& written) {
+  for (const auto& [key, value] : written) {
+    Shard& shard = shard_of(key);
+    const std::lock_guard lock(shard.mutex);
+    --shard.in_commit;
+    ++shard.commits;
+  }
+}
 
 }  // namespace tabella::engine

@@ -46,7 +46,8 @@ class ItemCache {
   // old one goes.
   struct Shard {
     std::mutex mutex;
-    uint64_t version = 0;  // odd while a commit touches this shard
+    uint64_t commits = 0;  // keys committed so far
+    size_t in_commit = 0;  // keys being committed now
     Entries young;
     Entries old;
     size_t young_bytes = 0;
@@ -57,7 +58,6 @@ class ItemCache {
   };
 
   Shard& shard_of(const std::string& key) { return shards_[Hash()(key) >> 58]; }
-  void end_commit(const Written& written);
 
   const Database& database_;
   const size_t shard_bytes_;

@@ -13,6 +13,14 @@ namespace tabella::engine {
 
 namespace asio = boost::asio;
 
+namespace {
+
+// A store at rest keeps little in memory that is not in files.
+constexpr std::chrono::milliseconds kIdle{500};
+constexpr size_t kIdleFlush = 1u << 20;
+
+}  // namespace
+
 std::optional<std::string> WriteContext::get(const std::string& key) const {
   if (const auto at = written_.find(key); at != written_.end()) return at->second;
   return items_.get(key);
@@ -115,12 +123,26 @@ void Writer::run() {
 // Waits for jobs unless there is background work to go on with. Empty, with no background work: stop.
 std::vector<Writer::Job*> Writer::next_group(bool background_waits) {
   std::unique_lock lock(mutex_);
-  if (!background_waits)
-    wake_.wait(lock, [this] { return stopping_ || !queue_.empty() || !new_background_.empty(); });
+  if (!background_waits) {
+    const auto awaited = [this] { return stopping_ || !queue_.empty() || !new_background_.empty(); };
+    if (unflushed_ >= kIdleFlush && !wake_.wait_for(lock, kIdle, awaited)) flush_when_idle(lock);
+    wake_.wait(lock, awaited);
+  }
   for (auto& work : new_background_) background_.push_back(std::move(work));
   new_background_.clear();
   if (stopping_ && queue_.empty()) background_.clear();
   return std::exchange(queue_, {});
+}
+
+void Writer::flush_when_idle(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  try {
+    database_.flush();
+  } catch (const DatabaseFailure& failure) {
+    log::warning("{}", failure.what());
+  }
+  unflushed_ = 0;
+  lock.lock();
 }
 
 void Writer::run_group(const std::vector<Job*>& group) {
@@ -176,6 +198,7 @@ std::exception_ptr Writer::commit(WriteContext& context) {
     }
     items_.before_commit(context.written_);
     if (!context.batch_.empty()) database_.write(context.batch_);
+    unflushed_ += context.batch_.bytes();
     publish(context);
     return nullptr;
   } catch (const std::exception& error) {

@@ -95,6 +95,7 @@ class Writer {
   bool run_background(WriteContext& context);
   std::exception_ptr commit(WriteContext& context);
   void publish(WriteContext& context);
+  void flush_when_idle(std::unique_lock<std::mutex>& lock);
 
   Database& database_;
   ItemCache& items_;
@@ -107,6 +108,7 @@ class Writer {
   bool stopping_ = false;                 // guarded by mutex_
 
   std::vector<Background> background_;  // the writer's thread only
+  size_t unflushed_ = 0;                // bytes written since the last flush; the writer's thread only
   std::thread thread_;
 };
 
