@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <toml++/toml.h>
+#include <CLI/CLI.hpp>
 
 namespace tabella::app {
 namespace {
@@ -77,7 +77,8 @@ ServeOptions understand(const Given& given) {
   options.threads = given.threads > 0 ? given.threads : default_threads();
   static constexpr std::array<std::string_view, 5> kLevels = {"debug", "info", "warning", "error", "off"};
   if (std::ranges::find(kLevels, given.log_level) == kLevels.end())
-    throw Mistake(fmt::format("--log-level: '{}' is none of debug, info, warning, error, off", given.log_level));
+    throw Mistake(
+        fmt::format("--log-level: '{}' is none of debug, info, warning, error, off", given.log_level));
   options.log_level = given.log_level;
   return options;
 }
@@ -119,7 +120,8 @@ class TomlConfig : public CLI::Config {
     else if (const auto number = node.value<int64_t>())
       item.inputs.push_back(std::to_string(*number));
     else
-      throw CLI::FileError(fmt::format("the configuration file: '{}' must be a string, a number or a list", item.name));
+      throw CLI::FileError(
+          fmt::format("the configuration file: '{}' must be a string, a number or a list", item.name));
   }
 };
 
@@ -131,10 +133,15 @@ void add_serve_options(CLI::App& serve, Given& given) {
     });
     return serve.add_option(flag, target, help)->envname(variable);
   };
-  add("--data", given.data, "Folder for the data; made if it is not there")->type_name("DIR")->capture_default_str();
-  add("--dynamodb", given.dynamodb, "Where to serve the DynamoDB API")->type_name("HOST:PORT")->capture_default_str();
+  add("--data", given.data, "Folder for the data; made if it is not there")
+      ->type_name("DIR")
+      ->capture_default_str();
+  add("--dynamodb", given.dynamodb, "Where to serve the DynamoDB API")
+      ->type_name("HOST:PORT")
+      ->capture_default_str();
   add("--durability", given.durability,
-      "sync: a write is on disk before it is acknowledged; relaxed: the operating system writes it soon after, and a "
+      "sync: a write is on disk before it is acknowledged; relaxed: the operating system writes it soon "
+      "after, and a "
       "crash of the machine may lose the last moments")
       ->type_name("sync|relaxed")
       ->capture_default_str();
@@ -144,7 +151,9 @@ void add_serve_options(CLI::App& serve, Given& given) {
       ->delimiter(',');
   add("--tls-cert", given.tls_cert, "Certificate chain (PEM) for TLS")->type_name("FILE");
   add("--tls-key", given.tls_key, "Private key (PEM) for TLS")->type_name("FILE");
-  add("--threads", given.threads, "Threads for network and reads; 0: one per core, less one for the writer")->type_name("N")->capture_default_str();
+  add("--threads", given.threads, "Threads for network and reads; 0: one per core, less one for the writer")
+      ->type_name("N")
+      ->capture_default_str();
   add("--log-level", given.log_level, "How much to log")
       ->type_name("debug|info|warning|error|off")
       ->capture_default_str();
@@ -158,7 +167,9 @@ Command parse_command_line(int argc, const char* const* argv) {
   app.set_version_flag("--version", "tabella " TABELLA_VERSION);
   app.require_subcommand(1);
   auto* serve = app.add_subcommand("serve", "Serve the DynamoDB API from a data folder");
-  serve->footer("Each option can also be given as a variable (--data as TABELLA_DATA) or in a TOML file (data = \"…\").");
+  serve->footer(
+      "Each option can also be given as a variable (--data as TABELLA_DATA) or in a TOML file (data = "
+      "\"…\").");
   add_serve_options(*serve, given);
   app.config_formatter(std::make_shared<TomlConfig>());
   std::string config_file;

@@ -1,4 +1,5 @@
-// What `tabella serve` can be told, by flag, by TABELLA_* variable or in a TOML file, in that order of weight.
+// What `tabella serve` can be told, by flag, by TABELLA_* variable or in a TOML file, in that order of
+// weight.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "app/serve.h"
 
+#include <sys/resource.h>
 #include <csignal>
 #include <cstdio>
-#include <sys/resource.h>
 
 #include <fmt/format.h>
 

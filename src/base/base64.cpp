@@ -11,7 +11,8 @@ constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 constexpr auto kDigits = [] {
   std::array<int8_t, 256> digits{};
   digits.fill(-1);
-  for (size_t i = 0; i < kAlphabet.size(); ++i) digits[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
+  for (size_t i = 0; i < kAlphabet.size(); ++i)
+    digits[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
   return digits;
 }();
 

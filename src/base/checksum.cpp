@@ -10,13 +10,13 @@
 namespace tabella {
 namespace {
 
-const unsigned char* raw(std::string_view bytes) { return reinterpret_cast<const unsigned char*>(bytes.data()); }
+const unsigned char* raw(std::string_view bytes) {
+  return reinterpret_cast<const unsigned char*>(bytes.data());
+}
 
 }  // namespace
 
-uint32_t crc32(std::string_view bytes) {
-  return libdeflate_crc32(0, bytes.data(), bytes.size());
-}
+uint32_t crc32(std::string_view bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
 std::string sha256(std::string_view bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -28,7 +28,8 @@ std::string sha256(std::string_view bytes) {
 std::string hmac_sha256(std::string_view key, std::string_view bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(bytes), bytes.size(), digest.data(), &size);
+  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(bytes), bytes.size(), digest.data(),
+       &size);
   return {reinterpret_cast<char*>(digest.data()), size};
 }
 

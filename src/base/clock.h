@@ -31,7 +31,8 @@ class ManualClock final : public Clock {
 };
 
 inline double epoch_seconds(TimePoint t) {
-  return static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count()) /
+  return static_cast<double>(
+             std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count()) /
          1000;
 }
 

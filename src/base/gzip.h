@@ -18,8 +18,8 @@ struct Decompressed {
   std::optional<DecompressError> error;
 };
 
-// Stops with too_large as soon as the output would pass `limit`, so a small body cannot claim much memory. gzip
-// may have several members.
+// Stops with too_large as soon as the output would pass `limit`, so a small body cannot claim much memory.
+// gzip may have several members.
 Decompressed decompress(std::string_view packed, Compression format, size_t limit);
 
 }  // namespace tabella

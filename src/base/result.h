@@ -23,8 +23,8 @@ inline std::unexpected<Invalid> invalid(std::string message) {
 }  // namespace tabella
 
 // Leaves the function with the error of EXPR, if it has one.
-#define TABELLA_TRY(EXPR)                                                                   \
-  do {                                                                                      \
+#define TABELLA_TRY(EXPR)                                                                             \
+  do {                                                                                                \
     if (auto try_result = (EXPR); !try_result) return std::unexpected(std::move(try_result).error()); \
   } while (false)
 
@@ -32,8 +32,8 @@ inline std::unexpected<Invalid> invalid(std::string message) {
 #define TABELLA_CONCAT(A, B) TABELLA_CONCAT_INNER(A, B)
 
 // TABELLA_ASSIGN(auto x, f()): x is the value of f(), or the function is left with its error.
-#define TABELLA_ASSIGN(DECL, EXPR)                                                                        \
-  auto TABELLA_CONCAT(assign_, __LINE__) = (EXPR);                                                        \
-  if (!TABELLA_CONCAT(assign_, __LINE__))                                                                 \
-    return std::unexpected(std::move(TABELLA_CONCAT(assign_, __LINE__)).error());                         \
+#define TABELLA_ASSIGN(DECL, EXPR)                                                \
+  auto TABELLA_CONCAT(assign_, __LINE__) = (EXPR);                                \
+  if (!TABELLA_CONCAT(assign_, __LINE__))                                         \
+    return std::unexpected(std::move(TABELLA_CONCAT(assign_, __LINE__)).error()); \
   DECL = std::move(*TABELLA_CONCAT(assign_, __LINE__))

@@ -1,6 +1,6 @@
-// Fills an index that was added to a table with items in it, a slice at a time, while writes go on. Writes keep
-// the index from the moment it exists, so an item that changes after its slice is right already, and one that
-// changed before is simply written again with the same entry.
+// Fills an index that was added to a table with items in it, a slice at a time, while writes go on. Writes
+// keep the index from the moment it exists, so an item that changes after its slice is right already, and one
+// that changed before is simply written again with the same entry.
 #include <algorithm>
 
 #include "base/log.h"
@@ -29,7 +29,8 @@ void activate(WriteContext& context, const TableSchema& table, uint32_t index_id
     if (index.id != index_id) continue;
     index.status = store::Status::active;
     index.filled_to = nullptr;
-    log::info("index {} of table {} is filled: {} items", index.name(), table.name(), index.counters->items.load());
+    log::info("index {} of table {} is filled: {} items", index.name(), table.name(),
+              index.counters->items.load());
   }
   context.put_table(std::move(done));
 }
@@ -45,7 +46,8 @@ bool Backfill::step(WriteContext& context) {
     context.count(index_id, index->counters, -index->counters->items, -index->counters->bytes);
     *filled_to = items;
   }
-  auto cursor = context.database().range(*filled_to, keys::end_of(items), Database::Direction::forward, false);
+  auto cursor =
+      context.database().range(*filled_to, keys::end_of(items), Database::Direction::forward, false);
   size_t seen = 0;
   size_t size = 0;
   for (; cursor.valid() && seen < kSliceItems && size < kSliceBytes; cursor.next(), ++seen) {

@@ -45,7 +45,8 @@ Result<std::vector<PreparedGet>> prepare_gets(const BatchGetItemRequest& request
                    prepare_projection(table.projection, table.attributes_to_get, table.attributes, caches));
     std::unordered_set<std::string> seen;
     for (const auto& key : table.keys) {
-      if (!seen.insert(canonical(key)).second) return refuse("Provided list of item keys contains duplicates");
+      if (!seen.insert(canonical(key)).second)
+        return refuse("Provided list of item keys contains duplicates");
       if (++keys > kMaxKeys) return refuse("Too many items requested for the BatchGetItem call");
     }
     gets.push_back(std::move(get));

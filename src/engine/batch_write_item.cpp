@@ -61,9 +61,11 @@ Result<std::vector<TableWrites>> prepare_writes(BatchWriteItemRequest& request, 
   return prepared;
 }
 
-void add_metrics(std::vector<store::ItemCollectionMetrics>& all, std::optional<store::ItemCollectionMetrics> one) {
+void add_metrics(std::vector<store::ItemCollectionMetrics>& all,
+                 std::optional<store::ItemCollectionMetrics> one) {
   if (!one) return;
-  const bool known = std::ranges::any_of(all, [&](const auto& m) { return m.key.bytes() == one->key.bytes(); });
+  const bool known =
+      std::ranges::any_of(all, [&](const auto& m) { return m.key.bytes() == one->key.bytes(); });
   if (!known) all.push_back(std::move(*one));
 }
 

@@ -5,7 +5,9 @@
 namespace tabella::engine {
 namespace {
 
-double blocks(size_t bytes, size_t block) { return static_cast<double>(std::max<size_t>(1, (bytes + block - 1) / block)); }
+double blocks(size_t bytes, size_t block) {
+  return static_cast<double>(std::max<size_t>(1, (bytes + block - 1) / block));
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// Which tables there are. Readers take a schema and keep it as long as they like; the writer publishes new ones.
+// Which tables there are. Readers take a schema and keep it as long as they like; the writer publishes new
+// ones.
 #pragma once
 
 #include <functional>

@@ -9,19 +9,22 @@
 namespace tabella::engine {
 namespace {
 
-int64_t signed_size(const std::optional<item::Item>& item) { return item ? static_cast<int64_t>(item->size()) : 0; }
+int64_t signed_size(const std::optional<item::Item>& item) {
+  return item ? static_cast<int64_t>(item->size()) : 0;
+}
 
-// AWS charges an index for what changed in it: the larger image where the entry stays in its place, both where it
-// moves, nothing where it stays the same.
+// AWS charges an index for what changed in it: the larger image where the entry stays in its place, both
+// where it moves, nothing where it stays the same.
 double index_units(const std::optional<IndexEntry>& old, const std::optional<IndexEntry>& now) {
   const double removed = old ? write_units(old->item.size()) : 0;
   const double added = now ? write_units(now->item.size()) : 0;
-  if (old && now && old->key == now->key) return old->item.bytes() == now->item.bytes() ? 0 : std::max(removed, added);
+  if (old && now && old->key == now->key)
+    return old->item.bytes() == now->item.bytes() ? 0 : std::max(removed, added);
   return removed + added;
 }
 
-void write_index(WriteContext& context, const TableSchema& table, const IndexSchema& index, const ItemChange& change,
-                 store::ConsumedCapacity* capacity) {
+void write_index(WriteContext& context, const TableSchema& table, const IndexSchema& index,
+                 const ItemChange& change, store::ConsumedCapacity* capacity) {
   const auto entry = [&](const std::optional<item::Item>& item) {
     return item ? index_entry(table, index, *item) : std::nullopt;
   };
@@ -31,10 +34,13 @@ void write_index(WriteContext& context, const TableSchema& table, const IndexSch
   if (old && (!now || old->key != now->key)) context.batch().remove(old->key);
   if (now && (!old || old->key != now->key || old->item.bytes() != now->item.bytes()))
     context.batch().put(now->key, now->item.bytes());
-  const auto size = [](const std::optional<IndexEntry>& e) { return e ? static_cast<int64_t>(e->item.size()) : 0; };
+  const auto size = [](const std::optional<IndexEntry>& e) {
+    return e ? static_cast<int64_t>(e->item.size()) : 0;
+  };
   // What the backfill has not come to yet, it will count.
   if (!index.filled_to || change.key < *index.filled_to)
-    context.count(index.id, index.counters, static_cast<int>(now.has_value()) - static_cast<int>(old.has_value()),
+    context.count(index.id, index.counters,
+                  static_cast<int>(now.has_value()) - static_cast<int>(old.has_value()),
                   size(now) - size(old));
   if (capacity)
     if (const double units = index_units(old, now); units > 0) charge_index(*capacity, index, units);
@@ -57,7 +63,14 @@ void write_change(WriteContext& context, const TableSchema& table, const ItemCha
   for (const auto& index : table.indexes) write_index(context, table, index, change, capacity);
 }
 
-std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database, const TableSchema& table,
+void remove_index_entries(WriteContext& context, uint32_t index_id) {
+  const auto prefix = keys::entries_of(index_id);
+  context.batch().remove_range(prefix, keys::end_of(prefix));
+  context.batch().remove(keys::counters(index_id));
+}
+
+std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database,
+                                                               const TableSchema& table,
                                                                item::ItemView item) {
   if (!table.has_local_index()) return std::nullopt;
   const auto partition = *item.find(table.partition.name);
@@ -70,7 +83,8 @@ std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& d
   uint64_t bytes = size_of(keys::item_partition(table.id, partition));
   for (const auto& index : table.indexes)
     if (index.local) bytes += size_of(keys::index_partition(index.id, {&partition, 1}));
-  return store::ItemCollectionMetrics{.key = key.finish(), .size_gb = static_cast<double>(bytes) / (1u << 30)};
+  return store::ItemCollectionMetrics{.key = key.finish(),
+                                      .size_gb = static_cast<double>(bytes) / (1u << 30)};
 }
 
 }  // namespace tabella::engine

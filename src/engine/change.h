@@ -21,8 +21,11 @@ struct ItemChange {
 void write_change(WriteContext& context, const TableSchema& table, const ItemChange& change,
                   store::ConsumedCapacity* capacity);
 
+// Everything that an index held, when it goes.
+void remove_index_entries(WriteContext& context, uint32_t index_id);
+
 // The size of the item collection that `item` is in, if the table has local indexes.
-std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database, const TableSchema& table,
-                                                               item::ItemView item);
+std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database,
+                                                               const TableSchema& table, item::ItemView item);
 
 }  // namespace tabella::engine

@@ -16,8 +16,9 @@ Result<> check_request(const CreateTableRequest& request) {
   TABELLA_TRY(check_definition(request.definition));
   TABELLA_TRY(check_tags(request.tags));
   if (request.tags.size() > kMaxTags)
-    return store::refuse(fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}",
-                                     request.tags.size(), kMaxTags));
+    return store::refuse(
+        fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}",
+                    request.tags.size(), kMaxTags));
   return {};
 }
 
@@ -40,7 +41,8 @@ store::Async<TableDescription> Engine::create_table(CreateTableRequest request) 
     table->tags = std::move(request.tags);
     table->partition = key_attribute(definition, definition.key_schema[0]);
     if (definition.key_schema.size() > 1) table->sort = key_attribute(definition, definition.key_schema[1]);
-    if (definition.billing_mode == store::BillingMode::pay_per_request) table->on_demand_since = table->created;
+    if (definition.billing_mode == store::BillingMode::pay_per_request)
+      table->on_demand_since = table->created;
     for (auto* indexes : {&definition.local_indexes, &definition.global_indexes}) {
       if (!*indexes) continue;
       for (auto& index : **indexes)

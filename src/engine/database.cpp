@@ -37,7 +37,8 @@ rocksdb::Options make_options() {
   options.memtable_whole_key_filtering = true;
   options.memtable_prefix_bloom_size_ratio = 0.02;
   options.level_compaction_dynamic_level_bytes = true;
-  options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression, rocksdb::kLZ4Compression};
+  options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression,
+                                   rocksdb::kLZ4Compression};
   options.max_background_jobs = 2;
   options.bytes_per_sync = 1u << 20;
   options.max_total_wal_size = 256u << 20;
@@ -56,10 +57,10 @@ rocksdb::Options make_options() {
 std::string explain(const std::filesystem::path& folder, const rocksdb::Status& status) {
   const auto text = status.ToString();
   if (status.IsIOError() && text.find("lock") != std::string::npos)
-    return fmt::format("the data folder {} is in use by another process; stop it or choose another with --data",
-                       folder.string());
-  if (status.IsCorruption())
-    return fmt::format("the data folder {} is damaged: {}", folder.string(), text);
+    return fmt::format(
+        "the data folder {} is in use by another process; stop it or choose another with --data",
+        folder.string());
+  if (status.IsCorruption()) return fmt::format("the data folder {} is damaged: {}", folder.string(), text);
   return fmt::format("the data folder {} cannot be opened: {}", folder.string(), text);
 }
 
@@ -71,7 +72,9 @@ struct Batch::Impl {
 
 Batch::Batch() : impl_(std::make_unique<Impl>()) {}
 Batch::~Batch() = default;
-void Batch::put(std::string_view key, std::string_view value) { require(impl_->batch.Put(slice(key), slice(value))); }
+void Batch::put(std::string_view key, std::string_view value) {
+  require(impl_->batch.Put(slice(key), slice(value)));
+}
 void Batch::remove(std::string_view key) { require(impl_->batch.Delete(slice(key))); }
 void Batch::remove_range(std::string_view from, std::string_view to) {
   require(impl_->batch.DeleteRange(slice(from), slice(to)));
@@ -114,7 +117,8 @@ struct Database::Impl {
   rocksdb::WriteOptions write_options;
 };
 
-Database::Database(const std::filesystem::path& folder, Durability durability) : impl_(std::make_unique<Impl>()) {
+Database::Database(const std::filesystem::path& folder, Durability durability)
+    : impl_(std::make_unique<Impl>()) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error)
@@ -131,7 +135,8 @@ Database::~Database() = default;
 
 std::optional<std::string> Database::get(std::string_view key) const {
   rocksdb::PinnableSlice value;
-  const auto status = impl_->db->Get(rocksdb::ReadOptions(), impl_->db->DefaultColumnFamily(), slice(key), &value);
+  const auto status =
+      impl_->db->Get(rocksdb::ReadOptions(), impl_->db->DefaultColumnFamily(), slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
   require(status);
   return value.ToString();

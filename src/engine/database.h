@@ -71,14 +71,15 @@ class Database {
   std::optional<std::string> get(std::string_view key) const;
 
   enum class Direction { forward, backward };
-  // Where the keys share a prefix of keys.h (one partition), `within_partition` lets filters skip whole files.
+  // Where the keys share a prefix of keys.h (one partition), `within_partition` lets filters skip whole
+  // files.
   Cursor range(std::string from, std::string to, Direction direction, bool within_partition) const;
 
   void write(Batch& batch);
   uint64_t approximate_size(std::string_view from, std::string_view to) const;
 
-  // Moves what was written of late into sorted files, in the background: reads there cost less, and opening the
-  // store has less to replay.
+  // Moves what was written of late into sorted files, in the background: reads there cost less, and opening
+  // the store has less to replay.
   void flush();
 
   // Makes everything written durable, whatever the durability, and waits for background work.

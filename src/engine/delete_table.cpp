@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "engine/change.h"
 #include "engine/describe_table.h"
 #include "engine/engine.h"
 #include "engine/keys.h"
@@ -8,14 +9,6 @@ namespace tabella::engine {
 
 using store::Result;
 using store::TableDescription;
-
-namespace {
-
-void remove_all(WriteContext& context, const std::string& prefix) {
-  context.batch().remove_range(prefix, keys::end_of(prefix));
-}
-
-}  // namespace
 
 store::Async<TableDescription> Engine::delete_table(std::string name) {
   Result<TableDescription> result;
@@ -27,15 +20,15 @@ store::Async<TableDescription> Engine::delete_table(std::string name) {
     }
     if (table->definition.deletion_protection) {
       result = store::refuse(
-          "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection "
+          "Resource cannot be deleted as it is currently protected against deletion. Disable deletion "
+          "protection "
           "first.");
       return;
     }
-    remove_all(context, keys::items_of(table->id));
+    context.remove_items(keys::items_of(table->id));
     context.batch().remove(keys::counters(table->id));
     for (const auto& index : table->indexes) {
-      remove_all(context, keys::entries_of(index.id));
-      context.batch().remove(keys::counters(index.id));
+      remove_index_entries(context, index.id);
     }
     context.drop_table(*table);
     auto description = describe(*table);

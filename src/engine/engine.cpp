@@ -24,7 +24,10 @@ std::string encode_number(uint64_t value) {
 }  // namespace
 
 Engine::Engine(const Options& options, const Clock& clock)
-    : clock_(clock), database_(options.folder, options.durability), items_(database_, kItemCacheBytes), writer_(database_, items_, catalogue_) {
+    : clock_(clock),
+      database_(options.folder, options.durability),
+      items_(database_, kItemCacheBytes),
+      writer_(database_, items_, catalogue_) {
   check_format();
   load_catalogue();
 }
@@ -42,8 +45,8 @@ void Engine::check_format() {
     std::string_view in = *stored;
     if (const auto format = take_varint(in); format > kFormat)
       throw std::runtime_error(fmt::format(
-          "the data folder was written by a newer version (format {}; this one knows {}); use that version", format,
-          kFormat));
+          "the data folder was written by a newer version (format {}; this one knows {}); use that version",
+          format, kFormat));
     return;
   }
   Batch batch;

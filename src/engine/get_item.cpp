@@ -10,8 +10,8 @@ using store::GetItemResult;
 using store::Result;
 
 Result<GetItemResult> Engine::get_now(const GetItemRequest& request) {
-  TABELLA_ASSIGN(const auto projection,
-                 prepare_projection(request.projection, request.attributes_to_get, request.attributes, caches_));
+  TABELLA_ASSIGN(const auto projection, prepare_projection(request.projection, request.attributes_to_get,
+                                                           request.attributes, caches_));
   TABELLA_ASSIGN(const auto table, find_table(catalogue_, request.table));
   TABELLA_TRY(check_key(*table, request.key));
   if (projection) TABELLA_TRY(check_key_paths(*table, *projection));
@@ -20,7 +20,8 @@ Result<GetItemResult> Engine::get_now(const GetItemRequest& request) {
   auto stored = items_.get(item_key(*table, request.key));
   result.capacity = account(table->name(), request.capacity);
   if (result.capacity)
-    result.capacity->table_units = read_units(stored ? item::ItemView(*stored).size() : 0, request.consistent);
+    result.capacity->table_units =
+        read_units(stored ? item::ItemView(*stored).size() : 0, request.consistent);
   if (!stored) return result;
   item::Item item(std::move(*stored));
   result.item = projection ? expression::project(item, *projection) : std::move(item);

@@ -1,9 +1,9 @@
 // Items read or written of late, in front of the database: a read that hits costs a hash lookup instead of a
 // search through memtables and files.
 //
-// Thread-safe, and never stale: the writer announces the keys of a commit before it and gives their new values
-// after it. In between those keys are not in the cache, and what a reader found in the database meanwhile is not
-// taken in.
+// Thread-safe, and never stale: the writer announces the keys of a commit before it and gives their new
+// values after it. In between those keys are not in the cache, and what a reader found in the database
+// meanwhile is not taken in.
 #pragma once
 
 #include <array>
@@ -42,8 +42,8 @@ class ItemCache {
   };
   using Entries = std::unordered_map<std::string, std::string, Hash>;
 
-  // Two generations stand in for an order of use: what is used moves to the young one, and when that is full the
-  // old one goes.
+  // Two generations stand in for an order of use: what is used moves to the young one, and when that is full
+  // the old one goes.
   struct Shard {
     std::mutex mutex;
     uint64_t commits = 0;  // keys committed so far

@@ -30,9 +30,11 @@ Result<> check_size(ValueView value, KeyRole role) {
   if (value.type() == Type::N || value.content().size() <= max_size(role)) return {};
   if (role == KeyRole::hash)
     return refuse(
-        "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of2048 bytes");
+        "One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit "
+        "of2048 bytes");
   return refuse(
-      "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of "
+      "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size "
+      "limit of "
       "1024 bytes");
 }
 
@@ -45,8 +47,8 @@ Result<> check_put_key(const KeyAttribute& key, ItemView item, KeyRole role) {
         fmt::format("One or more parameter values were invalid: Missing the key {} in the item", key.name));
   if (value->type() != key.type)
     return refuse(fmt::format(
-        "One or more parameter values were invalid: Type mismatch for key {} expected: {} actual: {}", key.name,
-        item::type_name(key.type), item::type_name(value->type())));
+        "One or more parameter values were invalid: Type mismatch for key {} expected: {} actual: {}",
+        key.name, item::type_name(key.type), item::type_name(value->type())));
   return check_key_value(key, *value, role);
 }
 
@@ -54,15 +56,17 @@ Result<> check_index_key(const IndexSchema& index, const KeyAttribute& key, Item
   const auto value = item.find(key.name);
   if (!value) return {};
   if (value->type() != key.type)
-    return refuse(
-        fmt::format("One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} Actual: {} "
-                    "IndexName: {}",
-                    key.name, item::type_name(key.type), item::type_name(value->type()), index.name()));
-  if (is_empty(*value))
     return refuse(fmt::format(
-        "One or more parameter values are not valid. A value specified for a secondary index key is not supported. "
-        "The AttributeValue for a key attribute cannot contain an empty {} value. IndexName: {}, IndexKey: {}",
-        kind_of(*value), index.name(), key.name));
+        "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} Actual: {} "
+        "IndexName: {}",
+        key.name, item::type_name(key.type), item::type_name(value->type()), index.name()));
+  if (is_empty(*value))
+    return refuse(
+        fmt::format("One or more parameter values are not valid. A value specified for a secondary index key "
+                    "is not supported. "
+                    "The AttributeValue for a key attribute cannot contain an empty {} value. IndexName: {}, "
+                    "IndexKey: {}",
+                    kind_of(*value), index.name(), key.name));
   return check_size(*value, role);
 }
 
@@ -76,10 +80,11 @@ bool fits(const KeyAttribute& key, const std::optional<ValueView>& value, KeyRol
 
 Result<> check_key_value(const KeyAttribute& key, ValueView value, KeyRole role) {
   if (is_empty(value))
-    return refuse(fmt::format(
-        "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty {} "
-        "value. Key: {}",
-        kind_of(value), key.name));
+    return refuse(
+        fmt::format("One or more parameter values are not valid. The AttributeValue for a key attribute "
+                    "cannot contain an empty {} "
+                    "value. Key: {}",
+                    kind_of(value), key.name));
   return check_size(value, role);
 }
 

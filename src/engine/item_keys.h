@@ -31,7 +31,8 @@ struct IndexEntry {
 };
 
 // What the index holds for this item; nothing if an index key is missing or cannot be one.
-std::optional<IndexEntry> index_entry(const TableSchema& table, const IndexSchema& index, item::ItemView item);
+std::optional<IndexEntry> index_entry(const TableSchema& table, const IndexSchema& index,
+                                      item::ItemView item);
 
 // Checks one attribute as part of a key.
 store::Result<> check_key_value(const KeyAttribute& key, item::ValueView value, store::KeyRole role);

@@ -78,7 +78,9 @@ std::string at_hash(std::string prefix, uint64_t hash) {
 
 uint64_t hash_of(std::string_view key) { return big_endian(key.substr(5, 8)); }
 
-std::string catalogue_entry(std::string_view table_name) { return std::string(1, kCatalogue).append(table_name); }
+std::string catalogue_entry(std::string_view table_name) {
+  return std::string(1, kCatalogue).append(table_name);
+}
 std::string counters(uint32_t id) { return with_id(kCounters, id); }
 std::string meta(std::string_view name) { return std::string(1, kMeta).append(name); }
 

@@ -1,5 +1,5 @@
-// The keys of everything on disk (docs/storage_format.md, "Keys"; do not change). Big-endian throughout, so that
-// byte order is the order we want.
+// The keys of everything on disk (docs/storage_format.md, "Keys"; do not change). Big-endian throughout, so
+// that byte order is the order we want.
 //
 //   items   'i' · table id (4) · hash64 of the partition key (8) · partition key · sort key
 //   index   'x' · index id (4) · hash64 of the index partition (8) · index partition · index sort · base key

@@ -39,8 +39,9 @@ Result<> check_values_wanted(Parameters expressions) {
     if (count++ > 0) names.append(" and ");
     names.append(p.name);
   }
-  return refuse(fmt::format("ExpressionAttributeValues can only be specified when using expressions: {} {} null",
-                            names, count > 1 ? "are" : "is"));
+  return refuse(
+      fmt::format("ExpressionAttributeValues can only be specified when using expressions: {} {} null", names,
+                  count > 1 ? "are" : "is"));
 }
 
 bool is_reference(std::string_view text, char sigil) {
@@ -65,7 +66,8 @@ Result<SchemaPtr> find_table(const Catalogue& catalogue, std::string_view name) 
   return no_such_table();
 }
 
-Result<> check_parameters(Parameters expressions, Parameters legacy, const store::ExpressionAttributes& attributes) {
+Result<> check_parameters(Parameters expressions, Parameters legacy,
+                          const store::ExpressionAttributes& attributes) {
   const bool any_expression = any_present(expressions);
   if (any_expression && any_present(legacy))
     return refuse(
@@ -84,31 +86,33 @@ Result<> check_attributes(const store::ExpressionAttributes& attributes) {
     if (attributes.names->empty()) return refuse("ExpressionAttributeNames must not be empty");
     for (const auto& [reference, name] : *attributes.names) {
       if (!is_reference(reference, '#'))
-        return refuse(
-            fmt::format("ExpressionAttributeNames contains invalid key: Syntax error; key: \"{}\"", reference));
+        return refuse(fmt::format("ExpressionAttributeNames contains invalid key: Syntax error; key: \"{}\"",
+                                  reference));
       if (name.empty())
         return refuse(fmt::format(
             "ExpressionAttributeNames contains invalid value: Empty attribute name for key {}", reference));
       if (name.size() > kMaxName)
-        return refuse(fmt::format(
-            "ExpressionAttributeNames contains invalid value: Attribute name is too large, must be less than {} bytes "
-            "for key {}",
-            kMaxName + 1, reference));
+        return refuse(
+            fmt::format("ExpressionAttributeNames contains invalid value: Attribute name is too large, must "
+                        "be less than {} bytes "
+                        "for key {}",
+                        kMaxName + 1, reference));
     }
   }
   if (attributes.values) {
     if (attributes.values->count() == 0) return refuse("ExpressionAttributeValues must not be empty");
     for (item::Attributes a(*attributes.values); a.next();)
       if (!is_reference(a.name(), ':'))
-        return refuse(
-            fmt::format("ExpressionAttributeValues contains invalid key: Syntax error; key: \"{}\"", a.name()));
+        return refuse(fmt::format("ExpressionAttributeValues contains invalid key: Syntax error; key: \"{}\"",
+                                  a.name()));
   }
   return {};
 }
 
 template <class Tree>
-Result<std::optional<Tree>> prepare(expression::ParseCache<Tree>& cache, const std::optional<std::string>& text,
-                                    expression::Bindings& bindings, std::string_view parameter) {
+Result<std::optional<Tree>> prepare(expression::ParseCache<Tree>& cache,
+                                    const std::optional<std::string>& text, expression::Bindings& bindings,
+                                    std::string_view parameter) {
   if (!text) return std::nullopt;
   const auto explain = [&](const Invalid& error) {
     return refuse(fmt::format("Invalid {}: {}", parameter, error.message));
@@ -124,19 +128,20 @@ template Result<std::optional<expression::Condition>> prepare(expression::ParseC
                                                               const std::optional<std::string>&,
                                                               expression::Bindings&, std::string_view);
 template Result<std::optional<expression::Update>> prepare(expression::ParseCache<expression::Update>&,
-                                                           const std::optional<std::string>&, expression::Bindings&,
-                                                           std::string_view);
-template Result<std::optional<expression::Projection>> prepare(expression::ParseCache<expression::Projection>&,
-                                                               const std::optional<std::string>&,
-                                                               expression::Bindings&, std::string_view);
+                                                           const std::optional<std::string>&,
+                                                           expression::Bindings&, std::string_view);
+template Result<std::optional<expression::Projection>> prepare(
+    expression::ParseCache<expression::Projection>&, const std::optional<std::string>&, expression::Bindings&,
+    std::string_view);
 
 Result<std::optional<expression::Condition>> prepare_expected(const store::WriteOptions& options) {
   if (options.conditional_operator && (!options.expected || options.expected->empty()))
     return refuse(
-        "One or more parameter values were invalid: ConditionalOperator cannot be used without Filter or Expected");
+        "One or more parameter values were invalid: ConditionalOperator cannot be used without Filter or "
+        "Expected");
   if (!options.expected || options.expected->empty()) return std::nullopt;
-  auto condition =
-      expression::from_expected(*options.expected, options.conditional_operator.value_or(store::Combine::all));
+  auto condition = expression::from_expected(*options.expected,
+                                             options.conditional_operator.value_or(store::Combine::all));
   if (!condition) return std::unexpected(std::move(condition).error());
   return std::optional(std::move(*condition));
 }
@@ -148,12 +153,13 @@ Result<> check_return_values(store::ReturnValues values) {
 
 Result<> check_key_paths(const TableSchema& table, const std::vector<expression::Path>& paths) {
   const auto nested_in = [&](std::string_view attribute) {
-    return std::ranges::any_of(paths, [&](const expression::Path& p) { return p.size() > 1 && p[0].name == attribute; });
+    return std::ranges::any_of(
+        paths, [&](const expression::Path& p) { return p.size() > 1 && p[0].name == attribute; });
   };
   const auto complain = [](std::string_view what, std::string_view attribute) {
     return refuse(fmt::format(
-        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: {}: {}", what,
-        attribute));
+        "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: {}: {}",
+        what, attribute));
   };
   if (nested_in(table.partition.name)) return complain("Key", table.partition.name);
   if (table.sort && nested_in(table.sort->name)) return complain("Key", table.sort->name);

@@ -24,15 +24,18 @@ struct Parameter {
 };
 using Parameters = std::initializer_list<Parameter>;
 
-// Expressions and the parameters that came before them do not mix, and attributes need an expression to be for.
-store::Result<> check_parameters(Parameters expressions, Parameters legacy, const store::ExpressionAttributes& attributes);
+// Expressions and the parameters that came before them do not mix, and attributes need an expression to be
+// for.
+store::Result<> check_parameters(Parameters expressions, Parameters legacy,
+                                 const store::ExpressionAttributes& attributes);
 
 // Names and values must be well-formed wherever they are used.
 store::Result<> check_attributes(const store::ExpressionAttributes& attributes);
 
 // Parses (through the cache) and binds; errors get "Invalid <parameter>: " in front.
 template <class Tree>
-store::Result<std::optional<Tree>> prepare(expression::ParseCache<Tree>& cache, const std::optional<std::string>& text,
+store::Result<std::optional<Tree>> prepare(expression::ParseCache<Tree>& cache,
+                                           const std::optional<std::string>& text,
                                            expression::Bindings& bindings, std::string_view parameter);
 
 // Expected, which stands where ConditionExpression does.

@@ -39,7 +39,8 @@ std::vector<KeyAttribute> sort_of(const ReadPlan& plan) {
 }
 
 Result<> check_values(const KeyPredicate& predicate, const KeyAttribute& key, store::KeyRole role) {
-  if (predicate.op == Op::unindexable) return refuse("Attempted conditional constraint is not an indexable operation");
+  if (predicate.op == Op::unindexable)
+    return refuse("Attempted conditional constraint is not an indexable operation");
   for (const auto& value : predicate.values) {
     if (value.type() != key.type)
       return refuse(
@@ -66,8 +67,8 @@ Result<> check_simple(const Predicates& predicates, const KeyAttribute& partitio
   return check_values(*on_sort, *sort, store::KeyRole::range);
 }
 
-// Up to four of each: all of the partition by equality; of the sort attributes a run from the left, only the last
-// of which may be a range.
+// Up to four of each: all of the partition by equality; of the sort attributes a run from the left, only the
+// last of which may be a range.
 Result<> check_composite(const Predicates& predicates, const std::vector<KeyAttribute>& partition,
                          const std::vector<KeyAttribute>& sort) {
   size_t used = 0;
@@ -84,9 +85,10 @@ Result<> check_composite(const Predicates& predicates, const std::vector<KeyAttr
   for (const auto& key : sort) {
     const auto* predicate = find(predicates, key.name);
     if (predicate && !open)
-      return refuse(fmt::format("{}: RANGE key attributes are used from left to right without gaps, all but the last "
-                                "with an equality condition; RANGE key attribute: {}",
-                                kNotSupported, key.name));
+      return refuse(
+          fmt::format("{}: RANGE key attributes are used from left to right without gaps, all but the last "
+                      "with an equality condition; RANGE key attribute: {}",
+                      kNotSupported, key.name));
     if (predicate) {
       TABELLA_TRY(check_values(*predicate, key, store::KeyRole::range));
       ++used;
@@ -198,8 +200,9 @@ Result<> check_start_within(const ReadPlan& plan, const Predicates& predicates, 
       return refuse("The provided starting key does not match the range key predicate");
   }
   if (same_partition) return {};
-  return refuse(any_sort ? "The query can return at most one row and cannot be restarted"
-                         : "The provided starting key is outside query boundaries based on provided conditions");
+  return refuse(any_sort
+                    ? "The query can return at most one row and cannot be restarted"
+                    : "The provided starting key is outside query boundaries based on provided conditions");
 }
 
 // A filter is for what the key condition cannot say.
@@ -245,7 +248,8 @@ Result<store::Page> Engine::query_now(const QueryRequest& request) {
       to = std::min(to, start);
   }
   const auto direction = request.forward ? Database::Direction::forward : Database::Direction::backward;
-  return read_page(database_, plan, options, database_.range(std::move(from), std::move(to), direction, true));
+  return read_page(database_, plan, options,
+                   database_.range(std::move(from), std::move(to), direction, true));
 }
 
 store::Async<store::Page> Engine::query(QueryRequest request) { co_return query_now(request); }

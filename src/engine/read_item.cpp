@@ -7,7 +7,8 @@ namespace tabella::engine {
 using store::Result;
 
 Result<std::optional<expression::Projection>> prepare_projection(
-    const std::optional<std::string>& projection, const std::optional<std::vector<std::string>>& attributes_to_get,
+    const std::optional<std::string>& projection,
+    const std::optional<std::vector<std::string>>& attributes_to_get,
     const store::ExpressionAttributes& attributes, expression::Caches& caches) {
   TABELLA_TRY(check_parameters({{"ProjectionExpression", projection.has_value()}},
                                {{"AttributesToGet", attributes_to_get.has_value()}}, attributes));

@@ -26,13 +26,15 @@ constexpr size_t kPageBytes = 1u << 20;
 Result<> check_start_values(const ReadOptions& options) {
   if (options.conditional_operator && (!options.legacy_filter || options.legacy_filter->empty()))
     return refuse(
-        "One or more parameter values were invalid: ConditionalOperator cannot be used without Filter or Expected");
+        "One or more parameter values were invalid: ConditionalOperator cannot be used without Filter or "
+        "Expected");
   return {};
 }
 
 }  // namespace
 
-Result<> check_read_parameters(const ReadOptions& options, Reading reading, const store::QueryRequest* query) {
+Result<> check_read_parameters(const ReadOptions& options, Reading reading,
+                               const store::QueryRequest* query) {
   const bool key_expression = query && query->key_condition;
   // KeyConditions may stand beside other expressions, as long as KeyConditionExpression is not one of them.
   const bool legacy_keys = query && query->key_conditions && key_expression;
@@ -45,22 +47,26 @@ Result<> check_read_parameters(const ReadOptions& options, Reading reading, cons
     return check_parameters({projection, filter, {"KeyConditionExpression", key_expression}},
                             {to_get, {"QueryFilter", legacy_filter}, combine, {"KeyConditions", legacy_keys}},
                             options.attributes);
-  return check_parameters({projection, filter}, {to_get, {"ScanFilter", legacy_filter}, combine}, options.attributes);
+  return check_parameters({projection, filter}, {to_get, {"ScanFilter", legacy_filter}, combine},
+                          options.attributes);
 }
 
 Result<ReadExpressions> prepare_read_expressions(const ReadOptions& options, Reading reading,
-                                                 const store::QueryRequest* query, expression::Caches& caches) {
+                                                 const store::QueryRequest* query,
+                                                 expression::Caches& caches) {
   ReadExpressions out;
   TABELLA_TRY(check_start_values(options));
   if (options.legacy_filter && !options.legacy_filter->empty()) {
-    TABELLA_ASSIGN(out.filter, expression::from_filter(*options.legacy_filter,
-                                                       options.conditional_operator.value_or(store::Combine::all)));
+    TABELLA_ASSIGN(out.filter,
+                   expression::from_filter(*options.legacy_filter,
+                                           options.conditional_operator.value_or(store::Combine::all)));
   }
   if (options.attributes_to_get) {
     TABELLA_ASSIGN(out.projection, expression::from_attributes_to_get(*options.attributes_to_get));
   }
   if (reading == Reading::query && !query->key_condition && !query->key_conditions)
-    return refuse("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.");
+    return refuse(
+        "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.");
   TABELLA_TRY(check_attributes(options.attributes));
   expression::Bindings bindings(options.attributes.names_or_none(), options.attributes.values_or_none());
   std::optional<Condition> key;
@@ -71,7 +77,8 @@ Result<ReadExpressions> prepare_read_expressions(const ReadOptions& options, Rea
     TABELLA_ASSIGN(out.filter, prepare(caches.conditions, options.filter, bindings, "FilterExpression"));
   }
   if (options.projection) {
-    TABELLA_ASSIGN(out.projection, prepare(caches.projections, options.projection, bindings, "ProjectionExpression"));
+    TABELLA_ASSIGN(out.projection,
+                   prepare(caches.projections, options.projection, bindings, "ProjectionExpression"));
   }
   TABELLA_TRY(bindings.check_all_used());
   if (key) {
@@ -103,14 +110,16 @@ Result<> check_select(const ReadOptions& options, Reading reading) {
   return {};
 }
 
-Result<ReadPlan> plan_read(const ReadOptions& options, ReadExpressions& expressions, const Catalogue& catalogue) {
+Result<ReadPlan> plan_read(const ReadOptions& options, ReadExpressions& expressions,
+                           const Catalogue& catalogue) {
   ReadPlan plan;
   TABELLA_ASSIGN(plan.table, find_table(catalogue, options.table));
   plan.filter = std::move(expressions.filter);
   plan.projection = std::move(expressions.projection);
   if (!options.index) return plan;
   plan.index = plan.table->index(*options.index);
-  if (!plan.index) return refuse(fmt::format("The table does not have the specified index: {}", *options.index));
+  if (!plan.index)
+    return refuse(fmt::format("The table does not have the specified index: {}", *options.index));
   if (!plan.index->local && options.consistent)
     return refuse("Consistent reads are not supported on global secondary indexes");
   if (plan.index->status == store::Status::creating)
@@ -122,10 +131,10 @@ Result<> check_projected(const ReadOptions& options, ReadPlan& plan) {
   if (!plan.index || plan.index->projects_all()) return {};
   if (options.select == Select::all_attributes) {
     if (!plan.index->local)
-      return refuse(
-          fmt::format("One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for "
-                      "global secondary index {} because its projection type is not ALL",
-                      plan.index->name()));
+      return refuse(fmt::format(
+          "One or more parameter values were invalid: Select type ALL_ATTRIBUTES is not supported for "
+          "global secondary index {} because its projection type is not ALL",
+          plan.index->name()));
     plan.fetch = true;
   }
   if (!plan.projection) return {};
@@ -161,7 +170,8 @@ std::string start_position(const ReadPlan& plan, ItemView start_key) {
   return index_entry(*plan.table, *plan.index, start_key)->key;
 }
 
-store::Page read_page(const Database& database, const ReadPlan& plan, const ReadOptions& options, Cursor cursor) {
+store::Page read_page(const Database& database, const ReadPlan& plan, const ReadOptions& options,
+                      Cursor cursor) {
   store::Page page;
   page.count_only = options.select == Select::count;
   size_t bytes = 0;

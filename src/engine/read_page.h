@@ -1,4 +1,5 @@
-// What Query and Scan share: the checks of their common parameters, and the walk over a range that makes a page.
+// What Query and Scan share: the checks of their common parameters, and the walk over a range that makes a
+// page.
 #pragma once
 
 #include <optional>
@@ -23,7 +24,8 @@ struct ReadExpressions {
 store::Result<> check_read_parameters(const store::ReadOptions& options, Reading reading,
                                       const store::QueryRequest* query);
 store::Result<ReadExpressions> prepare_read_expressions(const store::ReadOptions& options, Reading reading,
-                                                        const store::QueryRequest* query, expression::Caches& caches);
+                                                        const store::QueryRequest* query,
+                                                        expression::Caches& caches);
 store::Result<> check_select(const store::ReadOptions& options, Reading reading);
 
 // A read that has found its table and index.

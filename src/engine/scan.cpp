@@ -22,16 +22,18 @@ constexpr const char* kMismatch = "The provided key element does not match the s
 Result<> check_segments(const ScanRequest& request) {
   if (request.segment && !request.total_segments)
     return refuse(
-        "The TotalSegments parameter is required but was not present in the request when Segment parameter is present");
+        "The TotalSegments parameter is required but was not present in the request when Segment parameter "
+        "is present");
   if (!request.total_segments) return {};
   if (!request.segment)
     return refuse(
-        "The Segment parameter is required but was not present in the request when parameter TotalSegments is present");
+        "The Segment parameter is required but was not present in the request when parameter TotalSegments "
+        "is present");
   if (*request.segment >= *request.total_segments)
-    return refuse(
-        fmt::format("The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: {} is "
-                    "not less than TotalSegments: {}",
-                    *request.segment, *request.total_segments));
+    return refuse(fmt::format(
+        "The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: {} is "
+        "not less than TotalSegments: {}",
+        *request.segment, *request.total_segments));
   return {};
 }
 
@@ -57,7 +59,8 @@ Result<> check_start_key(const ReadPlan& plan, ItemView start) {
 
 // Segment i of n begins at the i-th n-th of the space of hashes.
 uint64_t first_hash(int64_t segment, int64_t segments) {
-  return static_cast<uint64_t>((static_cast<unsigned __int128>(segment) << 64) / static_cast<uint64_t>(segments));
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(segment) << 64) /
+                               static_cast<uint64_t>(segments));
 }
 
 }  // namespace

@@ -30,11 +30,13 @@ const IndexSchema* TableSchema::index(std::string_view index_name) const {
 }
 
 KeyAttribute key_attribute(const store::TableDefinition& definition, const store::KeyElement& element) {
-  const auto at = std::ranges::find_if(definition.attributes, [&](const auto& a) { return a.name == element.name; });
+  const auto at =
+      std::ranges::find_if(definition.attributes, [&](const auto& a) { return a.name == element.name; });
   return {element.name, at->type};
 }
 
-IndexSchema make_index(uint32_t id, bool local, const store::TableDefinition& table, store::IndexDefinition index) {
+IndexSchema make_index(uint32_t id, bool local, const store::TableDefinition& table,
+                       store::IndexDefinition index) {
   IndexSchema schema{.id = id, .local = local};
   for (const auto& element : index.key_schema)
     (element.role == KeyRole::hash ? schema.partition : schema.sort).push_back(key_attribute(table, element));
@@ -46,7 +48,8 @@ bool is_projected(const TableSchema& table, const IndexSchema& index, std::strin
   if (index.projects_all() || table.is_key(attribute)) return true;
   const auto named = [&](const KeyAttribute& key) { return key.name == attribute; };
   if (std::ranges::any_of(index.partition, named) || std::ranges::any_of(index.sort, named)) return true;
-  return index.definition.projection == store::ProjectionType::include && index.definition.non_key_attributes &&
+  return index.definition.projection == store::ProjectionType::include &&
+         index.definition.non_key_attributes &&
          std::ranges::find(*index.definition.non_key_attributes, attribute) !=
              index.definition.non_key_attributes->end();
 }

@@ -1,7 +1,7 @@
 // A table as the engine works with it: its key attributes with their types, its indexes, its counters.
 //
-// Schemas are immutable once published; a change makes a new one. Only the counters live: they are shared by all
-// versions of a table's schema, written by the writer's thread and read by anyone.
+// Schemas are immutable once published; a change makes a new one. Only the counters live: they are shared by
+// all versions of a table's schema, written by the writer's thread and read by anyone.
 #pragma once
 
 #include <atomic>
@@ -67,7 +67,8 @@ struct TableSchema {
 
 // Works out the key attributes of a definition that has been checked.
 KeyAttribute key_attribute(const store::TableDefinition& definition, const store::KeyElement& element);
-IndexSchema make_index(uint32_t id, bool local, const store::TableDefinition& table, store::IndexDefinition index);
+IndexSchema make_index(uint32_t id, bool local, const store::TableDefinition& table,
+                       store::IndexDefinition index);
 
 // Whether an index carries this attribute.
 bool is_projected(const TableSchema& table, const IndexSchema& index, std::string_view attribute);

@@ -1,5 +1,5 @@
-// How a table's schema stands in the catalogue: as an item, one attribute per fact, so that a newer version can
-// add facts without a new format.
+// How a table's schema stands in the catalogue: as an item, one attribute per fact, so that a newer version
+// can add facts without a new format.
 #include <chrono>
 
 #include "base/bytes.h"
@@ -18,7 +18,9 @@ using store::Throughput;
 
 class Writer {
  public:
-  void text(std::string_view name, std::string value) { map_.set_member(name, Value::string(std::move(value))); }
+  void text(std::string_view name, std::string value) {
+    map_.set_member(name, Value::string(std::move(value)));
+  }
   void integer(std::string_view name, int64_t value) { map_.set_member(name, Value::integer(value)); }
   void flag(std::string_view name, bool value) { map_.set_member(name, Value::boolean(value)); }
   void value(std::string_view name, Value value) { map_.set_member(name, std::move(value)); }
@@ -30,7 +32,8 @@ class Writer {
     if (t) value(name, Value::list({Value::integer(t->read), Value::integer(t->write)}));
   }
   void throughput(std::string_view name, const std::optional<OptionalThroughput>& t) {
-    if (t) value(name, Value::list({Value::integer(t->read.value_or(-1)), Value::integer(t->write.value_or(-1))}));
+    if (t)
+      value(name, Value::list({Value::integer(t->read.value_or(-1)), Value::integer(t->write.value_or(-1))}));
   }
   Value take() { return std::move(map_); }
 
@@ -107,7 +110,8 @@ Value encode_index(const IndexSchema& index) {
   w.text("name", index.name());
   w.value("keys", encode_keys(index.definition.key_schema));
   w.integer("projection", static_cast<int>(*index.definition.projection));
-  if (index.definition.non_key_attributes) w.value("include", encode_names(*index.definition.non_key_attributes));
+  if (index.definition.non_key_attributes)
+    w.value("include", encode_names(*index.definition.non_key_attributes));
   w.throughput("throughput", index.definition.throughput);
   w.throughput("on_demand", index.definition.on_demand_throughput);
   w.throughput("warm", index.definition.warm_throughput);
@@ -123,13 +127,14 @@ IndexSchema decode_index(ValueView value, const store::TableDefinition& table) {
   definition.projection = static_cast<store::ProjectionType>(r.integer("projection").value_or(0));
   if (const auto include = r.find("include")) {
     definition.non_key_attributes.emplace();
-    for (item::Elements e(*include); e.next();) definition.non_key_attributes->emplace_back(e.value().content());
+    for (item::Elements e(*include); e.next();)
+      definition.non_key_attributes->emplace_back(e.value().content());
   }
   definition.throughput = r.throughput("throughput");
   definition.on_demand_throughput = r.optional_throughput("on_demand");
   definition.warm_throughput = r.optional_throughput("warm");
-  auto index =
-      make_index(static_cast<uint32_t>(r.integer("id").value_or(0)), r.flag("local"), table, std::move(definition));
+  auto index = make_index(static_cast<uint32_t>(r.integer("id").value_or(0)), r.flag("local"), table,
+                          std::move(definition));
   index.status = static_cast<store::Status>(r.integer("status").value_or(1));
   return index;
 }
@@ -143,7 +148,8 @@ Value encode_attributes(const std::vector<store::AttributeDefinition>& attribute
 
 Value encode_tags(const std::vector<store::Tag>& tags) {
   std::vector<Value> list;
-  for (const auto& tag : tags) list.push_back(Value::list({Value::string(tag.key), Value::string(tag.value)}));
+  for (const auto& tag : tags)
+    list.push_back(Value::list({Value::string(tag.key), Value::string(tag.value)}));
   return Value::list(std::move(list));
 }
 

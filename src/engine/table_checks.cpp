@@ -38,12 +38,14 @@ bool is_defined(const std::vector<AttributeDefinition>& attributes, std::string_
   return std::ranges::any_of(attributes, [&](const auto& a) { return a.name == name; });
 }
 
-Result<> check_defined(const std::vector<KeyElement>& keys, const std::vector<AttributeDefinition>& attributes) {
+Result<> check_defined(const std::vector<KeyElement>& keys,
+                       const std::vector<AttributeDefinition>& attributes) {
   for (const auto& key : keys)
     if (!is_defined(attributes, key.name))
-      return wrong(fmt::format("Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], "
-                               "AttributeDefinitions: [{}]",
-                               join_names(keys), join_names(attributes)));
+      return wrong(
+          fmt::format("Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], "
+                      "AttributeDefinitions: [{}]",
+                      join_names(keys), join_names(attributes)));
   return {};
 }
 
@@ -76,9 +78,11 @@ Result<> check_composite_keys(const std::vector<KeyElement>& keys) {
   }
   if (hashes == 0) return refuse("Invalid KeySchema: The first KeySchemaElement is not a HASH key type");
   if (hashes > kMaxKeyParts)
-    return refuse(fmt::format("Invalid KeySchema: The number of HASH key elements exceeds the limit of {}", kMaxKeyParts));
+    return refuse(fmt::format("Invalid KeySchema: The number of HASH key elements exceeds the limit of {}",
+                              kMaxKeyParts));
   if (ranges > kMaxKeyParts)
-    return refuse(fmt::format("Invalid KeySchema: The number of RANGE key elements exceeds the limit of {}", kMaxKeyParts));
+    return refuse(fmt::format("Invalid KeySchema: The number of RANGE key elements exceeds the limit of {}",
+                              kMaxKeyParts));
   return {};
 }
 
@@ -93,8 +97,7 @@ Result<> check_projection(const IndexDefinition& index) {
   if (!include) return {};
   std::set<std::string> seen;
   for (const auto& name : *index.non_key_attributes)
-    if (!seen.insert(name).second)
-      return wrong(fmt::format("Duplicate value in NonKeyAttributes: {}", name));
+    if (!seen.insert(name).second) return wrong(fmt::format("Duplicate value in NonKeyAttributes: {}", name));
   return {};
 }
 
@@ -103,16 +106,17 @@ Result<> check_unique(const std::string& name, std::set<std::string>& names) {
   return wrong(fmt::format("Duplicate index name: {}", name));
 }
 
-Result<> check_local_index(const IndexDefinition& index, const TableDefinition& table, std::set<std::string>& names) {
+Result<> check_local_index(const IndexDefinition& index, const TableDefinition& table,
+                           std::set<std::string>& names) {
   TABELLA_TRY(check_defined(index.key_schema, table.attributes));
   TABELLA_TRY(check_simple_keys(index.key_schema));
   if (index.key_schema.size() != 2)
     return wrong(fmt::format("Index KeySchema does not have a range key for index: {}", index.name));
   if (index.key_schema[0].name != table.key_schema[0].name)
-    return wrong(
-        fmt::format("Index KeySchema does not have the same leading hash key as table KeySchema for index: {}. index "
-                    "hash key: {}, table hash key: {}",
-                    index.name, index.key_schema[0].name, table.key_schema[0].name));
+    return wrong(fmt::format(
+        "Index KeySchema does not have the same leading hash key as table KeySchema for index: {}. index "
+        "hash key: {}, table hash key: {}",
+        index.name, index.key_schema[0].name, table.key_schema[0].name));
   TABELLA_TRY(check_projection(index));
   return check_unique(index.name, names);
 }
@@ -121,14 +125,17 @@ Result<> check_billing(const TableDefinition& d) {
   if (d.billing_mode == store::BillingMode::pay_per_request) {
     if (d.throughput)
       return wrong(
-          "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
+          "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is "
+          "PAY_PER_REQUEST");
     return {};
   }
   if (!d.throughput)
-    return wrong("ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED");
+    return wrong(
+        "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED");
   if (d.on_demand_throughput)
     return wrong(
-        "MaxReadRequestUnits for OnDemandThroughput cannot be specified when table BillingMode is PROVISIONED.");
+        "MaxReadRequestUnits for OnDemandThroughput cannot be specified when table BillingMode is "
+        "PROVISIONED.");
   return check_throughput(d.throughput);
 }
 
@@ -154,7 +161,8 @@ Result<> check_no_duplicate_attribute(const std::vector<AttributeDefinition>& at
   std::set<std::string> seen;
   for (const auto& a : attributes)
     if (!seen.insert(a.name).second)
-      return wrong(fmt::format("Duplicate AttributeName in AttributeDefinitions: duplicate name: {}", a.name));
+      return wrong(
+          fmt::format("Duplicate AttributeName in AttributeDefinitions: duplicate name: {}", a.name));
   return {};
 }
 
@@ -170,8 +178,9 @@ Result<> check_all_used(const TableDefinition& d) {
   if (all) return {};
   std::string names;
   for (const auto& name : used) names.append(names.empty() ? "" : ", ").append(name);
-  return wrong(fmt::format("Some AttributeDefinitions are not used. AttributeDefinitions: [{}], keys used: [{}]",
-                           join_names(d.attributes), names));
+  return wrong(
+      fmt::format("Some AttributeDefinitions are not used. AttributeDefinitions: [{}], keys used: [{}]",
+                  join_names(d.attributes), names));
 }
 
 Result<> check_local_indexes(const TableDefinition& d, std::set<std::string>& names) {
@@ -182,7 +191,8 @@ Result<> check_local_indexes(const TableDefinition& d, std::set<std::string>& na
         "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex");
   for (const auto& index : *d.local_indexes) TABELLA_TRY(check_local_index(index, d, names));
   if (d.local_indexes->size() > kMaxLocalIndexes)
-    return wrong(fmt::format("Number of LocalSecondaryIndexes exceeds per-table limit of {}", kMaxLocalIndexes));
+    return wrong(
+        fmt::format("Number of LocalSecondaryIndexes exceeds per-table limit of {}", kMaxLocalIndexes));
   return {};
 }
 
@@ -193,7 +203,8 @@ Result<> check_global_indexes(const TableDefinition& d, std::set<std::string>& n
   for (const auto& index : *d.global_indexes)
     TABELLA_TRY(check_global_index(index, d.attributes, on_demand, names));
   if (d.global_indexes->size() > kMaxGlobalIndexes)
-    return wrong(fmt::format("GlobalSecondaryIndex count exceeds the per-table limit of {}", kMaxGlobalIndexes));
+    return wrong(
+        fmt::format("GlobalSecondaryIndex count exceeds the per-table limit of {}", kMaxGlobalIndexes));
   return {};
 }
 
@@ -218,7 +229,8 @@ Result<> check_global_index(const IndexDefinition& index, const std::vector<Attr
   TABELLA_TRY(check_projection(index));
   if (on_demand && index.throughput)
     return wrong(fmt::format(
-        "ProvisionedThroughput should not be specified for index: {} when BillingMode is PAY_PER_REQUEST", index.name));
+        "ProvisionedThroughput should not be specified for index: {} when BillingMode is PAY_PER_REQUEST",
+        index.name));
   if (!on_demand && !index.throughput)
     return wrong(fmt::format("ProvisionedThroughput must be specified for index: {}", index.name));
   TABELLA_TRY(check_throughput(index.throughput));
@@ -271,7 +283,8 @@ Result<> check_tags(const std::vector<store::Tag>& tags) {
     if (characters(tag.value) > kMaxValue)
       return wrong(fmt::format("Tag values have at most {} characters", kMaxValue));
     if (!is_tag_text(tag.key) || !is_tag_text(tag.value))
-      return wrong(fmt::format("Tags may hold letters, digits, spaces and + - = . _ : / @ only. Tag key: {}", tag.key));
+      return wrong(fmt::format("Tags may hold letters, digits, spaces and + - = . _ : / @ only. Tag key: {}",
+                               tag.key));
   }
   return {};
 }

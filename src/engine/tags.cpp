@@ -16,7 +16,9 @@ namespace {
 
 // The table that an ARN names: arn:aws:dynamodb:<region>:<account>:table/<name>.
 Result<std::string> table_of(std::string_view arn) {
-  const auto bad = [&] { return refuse(fmt::format("Invalid TableArn: Invalid ResourceArn provided as input {}", arn)); };
+  const auto bad = [&] {
+    return refuse(fmt::format("Invalid TableArn: Invalid ResourceArn provided as input {}", arn));
+  };
   constexpr std::string_view kTable = ":table/";
   if (!arn.starts_with("arn:aws:dynamodb:")) return bad();
   const auto at = arn.find(kTable);
@@ -47,7 +49,8 @@ store::Async<void> Engine::change_tags(std::string arn, std::function<Result<>(s
 }
 
 store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
-  if (auto checked = check_tags(request.tags); !checked) co_return std::unexpected(std::move(checked).error());
+  if (auto checked = check_tags(request.tags); !checked)
+    co_return std::unexpected(std::move(checked).error());
   co_return co_await change_tags(std::move(request.arn), [&](std::vector<Tag>& tags) -> Result<> {
     for (const auto& tag : request.tags) {
       const auto at = std::ranges::find_if(tags, [&](const Tag& t) { return t.key == tag.key; });
@@ -57,14 +60,15 @@ store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
         at->value = tag.value;
     }
     if (tags.size() <= kMaxTags) return {};
-    return refuse(fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}", tags.size(),
-                              kMaxTags));
+    return refuse(fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}",
+                              tags.size(), kMaxTags));
   });
 }
 
 store::Async<void> Engine::untag_resource(store::UntagResourceRequest request) {
   co_return co_await change_tags(std::move(request.arn), [&](std::vector<Tag>& tags) -> Result<> {
-    std::erase_if(tags, [&](const Tag& t) { return std::ranges::find(request.keys, t.key) != request.keys.end(); });
+    std::erase_if(tags,
+                  [&](const Tag& t) { return std::ranges::find(request.keys, t.key) != request.keys.end(); });
     return {};
   });
 }
@@ -74,11 +78,11 @@ store::Async<std::vector<Tag>> Engine::list_tags_of_resource(std::string arn) {
   if (!name) co_return std::unexpected(name.error());
   const auto table = catalogue_.find(*name);
   if (!table)
-    co_return store::fail(
-        ErrorCode::access_denied,
-        fmt::format("User: arn:aws:iam::000000000000:root is not authorized to perform: dynamodb:ListTagsOfResource on "
-                    "resource: {}",
-                    arn));
+    co_return store::fail(ErrorCode::access_denied,
+                          fmt::format("User: arn:aws:iam::000000000000:root is not authorized to perform: "
+                                      "dynamodb:ListTagsOfResource on "
+                                      "resource: {}",
+                                      arn));
   co_return table->tags;
 }
 

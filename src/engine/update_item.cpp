@@ -24,9 +24,10 @@ Result<> check_key_untouched(const TableSchema& table, const Update& update) {
     return std::ranges::any_of(update, [&](const UpdateAction& a) { return a.path[0].name == attribute; });
   };
   const auto complain = [](std::string_view attribute) {
-    return refuse(fmt::format(
-        "One or more parameter values were invalid: Cannot update attribute {}. This attribute is part of the key",
-        attribute));
+    return refuse(
+        fmt::format("One or more parameter values were invalid: Cannot update attribute {}. This attribute "
+                    "is part of the key",
+                    attribute));
   };
   if (touches(table.partition.name)) return complain(table.partition.name);
   if (table.sort && touches(table.sort->name)) return complain(table.sort->name);
@@ -44,10 +45,10 @@ Result<> check_index_literals(const TableSchema& table, const Update& update) {
       for (const auto* part : {&index.partition, &index.sort})
         for (const auto& key : *part)
           if (key.name == action.path[0].name && key.type != type)
-            return refuse(
-                fmt::format("One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} "
-                            "Actual: {} IndexName: {}",
-                            key.name, item::type_name(key.type), item::type_name(type), index.name()));
+            return refuse(fmt::format(
+                "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} "
+                "Actual: {} IndexName: {}",
+                key.name, item::type_name(key.type), item::type_name(type), index.name()));
   }
   return {};
 }
@@ -66,13 +67,16 @@ Result<> check_changed_index_keys(const TableSchema& table, const item::Item* ol
         const auto before = old ? old->find(key.name) : std::nullopt;
         if (!value || (before && before->bytes() == value->bytes())) continue;
         if (value->type() != key.type)
-          return refuse("The update expression attempted to update the secondary index key to unsupported type");
+          return refuse(
+              "The update expression attempted to update the secondary index key to unsupported type");
         if (key.type != item::Type::N && value->content().empty())
-          return refuse(fmt::format(
-              "One or more parameter values are not valid. The update expression attempted to update a secondary index "
-              "key to a value that is not supported. The AttributeValue for a key attribute cannot contain an empty {} "
-              "value.",
-              key.type == item::Type::B ? "binary" : "string"));
+          return refuse(
+              fmt::format("One or more parameter values are not valid. The update expression attempted to "
+                          "update a secondary index "
+                          "key to a value that is not supported. The AttributeValue for a key attribute "
+                          "cannot contain an empty {} "
+                          "value.",
+                          key.type == item::Type::B ? "binary" : "string"));
       }
     }
   }
@@ -83,7 +87,8 @@ Result<PreparedWrite> prepare_update(const UpdateItemRequest& request, expressio
                                      const Catalogue& catalogue) {
   const auto& options = request.options;
   TABELLA_TRY(check_parameters(
-      {{"UpdateExpression", request.update.has_value()}, {"ConditionExpression", options.condition.has_value()}},
+      {{"UpdateExpression", request.update.has_value()},
+       {"ConditionExpression", options.condition.has_value()}},
       {{"AttributeUpdates", request.updates.has_value()}, {"Expected", options.expected.has_value()}},
       options.attributes));
   std::optional<Update> legacy_update;
@@ -109,8 +114,8 @@ bool only_removes(const Update& update) {
   });
 }
 
-Result<std::optional<item::Item>> updated(const TableSchema& table, const Update& update, const item::Item* old,
-                                          const item::Item& key) {
+Result<std::optional<item::Item>> updated(const TableSchema& table, const Update& update,
+                                          const item::Item* old, const item::Item& key) {
   // Taking away from an item that is not there does not bring it into being.
   if (!old && only_removes(update)) return std::nullopt;
   const auto view = old ? old->view() : item::ItemView();
@@ -129,9 +134,10 @@ store::Async<store::WriteResult> Engine::update_item(UpdateItemRequest request) 
   const Update& update = write->update ? *write->update : kNothing;
   Result<store::WriteResult> result;
   co_await writer_.execute([&](WriteContext& context) {
-    result = write_item(context, *write, request.options, [&](const TableSchema& table, const item::Item* old) {
-      return updated(table, update, old, request.key);
-    });
+    result =
+        write_item(context, *write, request.options, [&](const TableSchema& table, const item::Item* old) {
+          return updated(table, update, old, request.key);
+        });
   });
   co_return result;
 }

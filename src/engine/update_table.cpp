@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/change.h"
 #include "engine/describe_table.h"
 #include "engine/engine.h"
-#include "engine/keys.h"
 #include "engine/table_checks.h"
 
 namespace tabella::engine {
@@ -31,18 +31,21 @@ std::string index_of(const GlobalIndexUpdate& update) {
 }
 
 Result<> check_request(const UpdateTableRequest& r) {
-  const bool nothing = r.global_index_updates.empty() && !r.billing_mode && !r.throughput && !r.on_demand_throughput &&
-                       !r.warm_throughput && !r.table_class && !r.encryption && !r.deletion_protection;
+  const bool nothing = r.global_index_updates.empty() && !r.billing_mode && !r.throughput &&
+                       !r.on_demand_throughput && !r.warm_throughput && !r.table_class && !r.encryption &&
+                       !r.deletion_protection;
   if (nothing)
     return refuse(
-        "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or "
+        "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
+        "GlobalSecondaryIndexUpdates or "
         "SSESpecification or ReplicaUpdates is required for UpdateTable");
   if (r.billing_mode == BillingMode::provisioned && !r.throughput)
     return wrong("ProvisionedThroughput must be specified when BillingMode is PROVISIONED");
   TABELLA_TRY(check_throughput(r.throughput));
   std::set<std::string> seen;
   for (const auto& update : r.global_index_updates) {
-    const int actions = static_cast<int>(update.create.has_value()) + static_cast<int>(update.remove.has_value()) +
+    const int actions = static_cast<int>(update.create.has_value()) +
+                        static_cast<int>(update.remove.has_value()) +
                         static_cast<int>(update.change.has_value());
     if (actions == 0)
       return wrong(
@@ -53,8 +56,8 @@ Result<> check_request(const UpdateTableRequest& r) {
           "Only one of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
           "GlobalSecondaryIndexUpdate.Delete may be given in one element");
     if (const auto name = index_of(update); !seen.insert(name).second)
-      return wrong(
-          fmt::format("Only one global secondary index update per index is allowed simultaneously. Index: {}", name));
+      return wrong(fmt::format(
+          "Only one global secondary index update per index is allowed simultaneously. Index: {}", name));
   }
   return {};
 }
@@ -65,16 +68,21 @@ Result<> check_new_throughput(const TableSchema& table, const UpdateTableRequest
                          BillingMode::pay_per_request;
   if (on_demand && r.throughput)
     return wrong(
-        "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST");
+        "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is "
+        "PAY_PER_REQUEST");
   if (!on_demand && r.on_demand_throughput)
     return wrong(
-        "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is PROVISIONED");
-  const bool stays_provisioned = !on_demand && d.billing_mode.value_or(BillingMode::provisioned) == BillingMode::provisioned;
+        "MaxReadRequestUnits for OnDemandThroughput cannot be specified when the table BillingMode is "
+        "PROVISIONED");
+  const bool stays_provisioned =
+      !on_demand && d.billing_mode.value_or(BillingMode::provisioned) == BillingMode::provisioned;
   if (stays_provisioned && r.throughput && d.throughput && *r.throughput == *d.throughput)
     return refuse(fmt::format(
-        "The provisioned throughput for the table will not change. The requested value equals the current value. "
+        "The provisioned throughput for the table will not change. The requested value equals the current "
+        "value. "
         "Current ReadCapacityUnits provisioned for the table: {}. Requested ReadCapacityUnits: {}. Current "
-        "WriteCapacityUnits provisioned for the table: {}. Requested WriteCapacityUnits: {}. Refer to the Amazon "
+        "WriteCapacityUnits provisioned for the table: {}. Requested WriteCapacityUnits: {}. Refer to the "
+        "Amazon "
         "DynamoDB Developer Guide for current limits and how to request higher limits.",
         d.throughput->read, r.throughput->read, d.throughput->write, r.throughput->write));
   return {};
@@ -84,13 +92,15 @@ Result<> check_one_online_index(const UpdateTableRequest& r) {
   const auto online = std::ranges::count_if(r.global_index_updates,
                                             [](const GlobalIndexUpdate& u) { return u.create || u.remove; });
   if (online <= 1) return {};
-  return store::fail(ErrorCode::limit_exceeded,
-                     "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per "
-                     "table");
+  return store::fail(
+      ErrorCode::limit_exceeded,
+      "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per "
+      "table");
 }
 
 // A definition in the request may add attributes; those that the table has keep their types.
-Result<> merge_attributes(TableSchema& table, const UpdateTableRequest& r, const store::IndexDefinition& index) {
+Result<> merge_attributes(TableSchema& table, const UpdateTableRequest& r,
+                          const store::IndexDefinition& index) {
   auto& known = table.definition.attributes;
   for (const auto& key : index.key_schema) {
     const auto given = std::ranges::find_if(r.attributes, [&](const auto& a) { return a.name == key.name; });
@@ -102,8 +112,10 @@ Result<> merge_attributes(TableSchema& table, const UpdateTableRequest& r, const
     if (old->type == given->type) continue;
     const auto role = key.role == store::KeyRole::hash ? "HASH" : "RANGE";
     return wrong(fmt::format(
-        "Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. "
-        "Existing schema: Schema:[SchemaElement: key{{{}:{}:{}}}] New schema: Schema:[SchemaElement: key{{{}:{}:{}}}]",
+        "Attributes cannot be redefined. Please check that your attribute has the same type as previously "
+        "defined. "
+        "Existing schema: Schema:[SchemaElement: key{{{}:{}:{}}}] New schema: Schema:[SchemaElement: "
+        "key{{{}:{}:{}}}]",
         key.name, item::type_name(old->type), role, key.name, item::type_name(given->type), role));
   }
   return {};
@@ -122,7 +134,8 @@ void prune_attributes(TableSchema& table) {
 }
 
 IndexSchema* find_global(TableSchema& table, std::string_view name) {
-  const auto at = std::ranges::find_if(table.indexes, [&](const auto& i) { return !i.local && i.name() == name; });
+  const auto at =
+      std::ranges::find_if(table.indexes, [&](const auto& i) { return !i.local && i.name() == name; });
   return at == table.indexes.end() ? nullptr : &*at;
 }
 
@@ -130,9 +143,9 @@ IndexSchema* find_global(TableSchema& table, std::string_view name) {
 Result<uint32_t> remove_index(TableSchema& table, const std::string& name) {
   const auto* index = table.index(name);
   if (!index)
-    return store::fail(ErrorCode::resource_not_found,
-                       fmt::format("Requested resource not found: Index: {} for table: {} not found", name,
-                                   table.name()));
+    return store::fail(
+        ErrorCode::resource_not_found,
+        fmt::format("Requested resource not found: Index: {} for table: {} not found", name, table.name()));
   if (index->local) return wrong(fmt::format("Local secondary indexes cannot be deleted: {}", name));
   const uint32_t id = index->id;
   std::erase_if(table.indexes, [&](const IndexSchema& i) { return i.name() == name; });
@@ -140,17 +153,12 @@ Result<uint32_t> remove_index(TableSchema& table, const std::string& name) {
   return id;
 }
 
-void remove_entries(WriteContext& context, uint32_t index_id) {
-  const auto prefix = keys::entries_of(index_id);
-  context.batch().remove_range(prefix, keys::end_of(prefix));
-  context.batch().remove(keys::counters(index_id));
-}
-
 Result<> change_index(TableSchema& table, const GlobalIndexUpdate::Change& change) {
   auto* index = find_global(table, change.name);
   if (!index)
     return refuse(
-        "This operation cannot be performed with given input values. Please contact DynamoDB service team for more "
+        "This operation cannot be performed with given input values. Please contact DynamoDB service team "
+        "for more "
         "info: Action Blocked: IndexUpdate");
   if (change.throughput) index->definition.throughput = change.throughput;
   if (change.on_demand_throughput) index->definition.on_demand_throughput = change.on_demand_throughput;
@@ -178,7 +186,8 @@ void change_settings(TableSchema& table, const UpdateTableRequest& r, TimePoint 
   if (r.on_demand_throughput) d.on_demand_throughput = r.on_demand_throughput;
   if (r.warm_throughput) d.warm_throughput = r.warm_throughput;
   if (r.table_class) {
-    if (d.table_class.value_or(store::TableClass::standard) != *r.table_class) table.table_class_changed = now;
+    if (d.table_class.value_or(store::TableClass::standard) != *r.table_class)
+      table.table_class_changed = now;
     d.table_class = r.table_class;
   }
   if (r.encryption) d.encryption = r.encryption;
@@ -198,8 +207,9 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
     TABELLA_TRY(check_global_index(definition, request.attributes, on_demand, names));
     const auto globals = std::ranges::count_if(table.indexes, [](const auto& i) { return !i.local; });
     if (static_cast<size_t>(globals) >= kMaxGlobalIndexes)
-      return store::fail(ErrorCode::limit_exceeded,
-                         fmt::format("GlobalSecondaryIndex count exceeds the per-table limit of {}", kMaxGlobalIndexes));
+      return store::fail(
+          ErrorCode::limit_exceeded,
+          fmt::format("GlobalSecondaryIndex count exceeds the per-table limit of {}", kMaxGlobalIndexes));
     TABELLA_TRY(merge_attributes(table, request, definition));
     auto index = make_index(take_id(context), false, table.definition, definition);
     index.status = Status::creating;
@@ -223,7 +233,7 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
         TABELLA_ASSIGN(removed, remove_index(*table, *u.remove));
       }
     }
-    if (removed) remove_entries(context, *removed);
+    if (removed) remove_index_entries(context, *removed);
     context.put_table(table);
     for (const auto& u : request.global_index_updates)
       if (u.create) start_backfill(*table, *table->index(u.create->name));

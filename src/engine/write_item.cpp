@@ -13,7 +13,8 @@ using store::WriteResult;
 
 namespace {
 
-Result<> check_condition(const PreparedWrite& write, const store::WriteOptions& options, const item::Item* old) {
+Result<> check_condition(const PreparedWrite& write, const store::WriteOptions& options,
+                         const item::Item* old) {
   if (!write.condition) return {};
   const auto view = old ? old->view() : item::ItemView();
   if (expression::evaluate(*write.condition, old ? &view : nullptr)) return {};
@@ -22,7 +23,8 @@ Result<> check_condition(const PreparedWrite& write, const store::WriteOptions& 
   return std::unexpected(std::move(error));
 }
 
-std::optional<item::Item> returned(const PreparedWrite& write, store::ReturnValues values, ItemChange& change) {
+std::optional<item::Item> returned(const PreparedWrite& write, store::ReturnValues values,
+                                   ItemChange& change) {
   using store::ReturnValues;
   const auto touched = [&](const std::optional<item::Item>& item) -> std::optional<item::Item> {
     if (!item || !write.update) return std::nullopt;
@@ -41,7 +43,8 @@ std::optional<item::Item> returned(const PreparedWrite& write, store::ReturnValu
 
 }  // namespace
 
-Result<PreparedWrite> prepare_expressions(const store::WriteOptions& options, const std::optional<std::string>& update,
+Result<PreparedWrite> prepare_expressions(const store::WriteOptions& options,
+                                          const std::optional<std::string>& update,
                                           expression::Caches& caches) {
   PreparedWrite write;
   TABELLA_ASSIGN(write.condition, prepare_expected(options));
@@ -49,7 +52,8 @@ Result<PreparedWrite> prepare_expressions(const store::WriteOptions& options, co
   if (!update && !options.condition) return write;
   expression::Bindings bindings(options.attributes.names_or_none(), options.attributes.values_or_none());
   TABELLA_ASSIGN(write.update, prepare(caches.updates, update, bindings, "UpdateExpression"));
-  TABELLA_ASSIGN(write.condition, prepare(caches.conditions, options.condition, bindings, "ConditionExpression"));
+  TABELLA_ASSIGN(write.condition,
+                 prepare(caches.conditions, options.condition, bindings, "ConditionExpression"));
   TABELLA_TRY(bindings.check_all_used());
   return write;
 }
@@ -60,8 +64,8 @@ Result<SchemaPtr> current_table(const WriteContext& context, const TableSchema& 
   return no_such_table();
 }
 
-Result<WriteResult> write_item(WriteContext& context, const PreparedWrite& write, const store::WriteOptions& options,
-                               const NextItem& next) {
+Result<WriteResult> write_item(WriteContext& context, const PreparedWrite& write,
+                               const store::WriteOptions& options, const NextItem& next) {
   TABELLA_ASSIGN(const auto table, current_table(context, *write.table));
   ItemChange change{.key = write.key, .old = {}, .now = {}};
   if (auto stored = context.get(write.key)) change.old = item::Item(std::move(*stored));

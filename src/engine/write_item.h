@@ -28,7 +28,8 @@ store::Result<PreparedWrite> prepare_expressions(const store::WriteOptions& opti
                                                  expression::Caches& caches);
 
 // The item after the write, made from the one before; nothing to delete it.
-using NextItem = std::function<store::Result<std::optional<item::Item>>(const TableSchema&, const item::Item* old)>;
+using NextItem =
+    std::function<store::Result<std::optional<item::Item>>(const TableSchema&, const item::Item* old)>;
 
 // Runs on the writer's thread.
 store::Result<store::WriteResult> write_item(WriteContext& context, const PreparedWrite& write,

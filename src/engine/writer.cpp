@@ -27,13 +27,14 @@ std::optional<std::string> WriteContext::get(const std::string& key) const {
 }
 
 void WriteContext::put(const std::string& key, std::string_view value) {
-  batch_.put(key, value);
-  written_[key] = std::string(value);
+  written_.insert_or_assign(key, std::string(value));
 }
 
-void WriteContext::remove(const std::string& key) {
-  batch_.remove(key);
-  written_[key] = std::nullopt;
+void WriteContext::remove(const std::string& key) { written_.insert_or_assign(key, std::nullopt); }
+
+void WriteContext::remove_items(const std::string& prefix) {
+  std::erase_if(written_, [&](const auto& item) { return item.first.starts_with(prefix); });
+  batch_.remove_range(prefix, keys::end_of(prefix));
 }
 
 SchemaPtr WriteContext::table(std::string_view name) const {
@@ -52,7 +53,27 @@ void WriteContext::drop_table(const TableSchema& table) {
   tables_.insert_or_assign(table.name(), nullptr);
 }
 
-void WriteContext::count(uint32_t id, const std::shared_ptr<Counters>& counters, int64_t items, int64_t bytes) {
+void WriteContext::fill_batch() {
+  std::vector<const ItemCache::Written::value_type*> items;
+  items.reserve(written_.size());
+  for (const auto& item : written_) items.push_back(&item);
+  std::ranges::sort(items, {}, [](const auto* item) -> const std::string& { return item->first; });
+  for (const auto* item : items) {
+    if (item->second)
+      batch_.put(item->first, *item->second);
+    else
+      batch_.remove(item->first);
+  }
+  for (const auto& [id, delta] : deltas_) {
+    Counters sum;
+    sum.items = delta.counters->items + delta.items;
+    sum.bytes = delta.counters->bytes + delta.bytes;
+    batch_.put(keys::counters(id), encode_counters(sum));
+  }
+}
+
+void WriteContext::count(uint32_t id, const std::shared_ptr<Counters>& counters, int64_t items,
+                         int64_t bytes) {
   if (items == 0 && bytes == 0) return;
   auto& delta = deltas_[id];
   delta.counters = counters;
@@ -75,7 +96,8 @@ Writer::~Writer() { stop(); }
 asio::awaitable<void> Writer::execute(Change change) {
   Job job{.change = std::move(change),
           // Tracked: the caller's io_context must not run out of work while we hold its coroutine.
-          .executor = asio::prefer(co_await asio::this_coro::executor, asio::execution::outstanding_work.tracked)};
+          .executor =
+              asio::prefer(co_await asio::this_coro::executor, asio::execution::outstanding_work.tracked)};
   co_await asio::async_initiate<const asio::use_awaitable_t<>, void()>(
       [&](auto handler) {
         job.resume = [h = std::move(handler)]() mutable { std::move(h)(); };
@@ -147,7 +169,8 @@ void Writer::flush_when_idle(std::unique_lock<std::mutex>& lock) {
 
 void Writer::run_group(const std::vector<Job*>& group) {
   WriteContext context(database_, items_, catalogue_);
-  // Background work goes first: it looks at what is committed, and the group's changes then see how far it got.
+  // Background work goes first: it looks at what is committed, and the group's changes then see how far it
+  // got.
   const bool background_done = !background_.empty() && run_background(context);
   for (Job* job : group) {
     try {
@@ -165,7 +188,8 @@ void Writer::run_group(const std::vector<Job*>& group) {
   // One post per executor wakes all of its callers.
   std::vector<std::pair<asio::any_io_executor, std::vector<Job*>>> by_executor;
   for (Job* job : group) {
-    auto at = std::ranges::find_if(by_executor, [&](const auto& entry) { return entry.first == job->executor; });
+    auto at =
+        std::ranges::find_if(by_executor, [&](const auto& entry) { return entry.first == job->executor; });
     if (at == by_executor.end()) at = by_executor.insert(at, {job->executor, {}});
     at->second.push_back(job);
   }
@@ -190,12 +214,7 @@ bool Writer::run_background(WriteContext& context) {
 
 std::exception_ptr Writer::commit(WriteContext& context) {
   try {
-    for (const auto& [id, delta] : context.deltas_) {
-      Counters sum;
-      sum.items = delta.counters->items + delta.items;
-      sum.bytes = delta.counters->bytes + delta.bytes;
-      context.batch_.put(keys::counters(id), encode_counters(sum));
-    }
+    context.fill_batch();
     items_.before_commit(context.written_);
     if (!context.batch_.empty()) database_.write(context.batch_);
     unflushed_ += context.batch_.bytes();

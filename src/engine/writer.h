@@ -1,8 +1,9 @@
-// The one writer. Every change to the store is a function that it runs on its own thread, one after the other:
-// so there are no locks, each change sees those before it, and a counter that everyone increments is no problem.
+// The one writer. Every change to the store is a function that it runs on its own thread, one after the
+// other: so there are no locks, each change sees those before it, and a counter that everyone increments is
+// no problem.
 //
-// It drains its queue into a group, runs the group's changes against one batch, commits the batch with one sync,
-// and only then lets the callers go on. While a sync runs, the next group gathers.
+// It drains its queue into a group, runs the group's changes against one batch, commits the batch with one
+// sync, and only then lets the callers go on. While a sync runs, the next group gathers.
 #pragma once
 
 #include <condition_variable>
@@ -38,7 +39,10 @@ class WriteContext {
   void put(const std::string& key, std::string_view value);
   void remove(const std::string& key);
 
-  // Anything that no change of the same group reads back: index entries, ranges.
+  // All items whose keys begin so, those written in this group included.
+  void remove_items(const std::string& prefix);
+
+  // Anything that no change of the same group reads back: index entries and the like.
   Batch& batch() { return batch_; }
   const Database& database() const { return database_; }
 
@@ -50,6 +54,10 @@ class WriteContext {
 
  private:
   friend class Writer;
+  // Only the last value of each item goes to disk, in the order of the keys: a counter that a whole group
+  // incremented is one entry, and neighbours are found from each other.
+  void fill_batch();
+
   struct Delta {
     std::shared_ptr<Counters> counters;
     int64_t items = 0;
@@ -76,8 +84,8 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Runs `change` and returns once it is durable; resumes on the caller's executor. What `change` refers to may
-  // live in the caller's frame. Throws what it threw, or DatabaseFailure if the commit failed.
+  // Runs `change` and returns once it is durable; resumes on the caller's executor. What `change` refers to
+  // may live in the caller's frame. Throws what it threw, or DatabaseFailure if the commit failed.
   boost::asio::awaitable<void> execute(Change change);
 
   void run_in_background(Background work);
@@ -103,9 +111,9 @@ class Writer {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Job*> queue_;               // guarded by mutex_
+  std::vector<Job*> queue_;                 // guarded by mutex_
   std::vector<Background> new_background_;  // guarded by mutex_
-  bool stopping_ = false;                 // guarded by mutex_
+  bool stopping_ = false;                   // guarded by mutex_
 
   std::vector<Background> background_;  // the writer's thread only
   size_t unflushed_ = 0;                // bytes written since the last flush; the writer's thread only

@@ -26,8 +26,9 @@ Checked<Value> sum(const Operand& operand, const ItemView* old) {
   TABELLA_ASSIGN(const auto a, value_of(operand.arguments[0], old));
   TABELLA_ASSIGN(const auto b, value_of(operand.arguments[1], old));
   if (a.type() != Type::N || b.type() != Type::N) return invalid(kBadOperand);
-  TABELLA_ASSIGN(auto number, operand.kind == Operand::Kind::plus ? item::add_numbers(a.content(), b.content())
-                                                                  : item::subtract_numbers(a.content(), b.content()));
+  TABELLA_ASSIGN(auto number, operand.kind == Operand::Kind::plus
+                                  ? item::add_numbers(a.content(), b.content())
+                                  : item::subtract_numbers(a.content(), b.content()));
   return Value::number(std::move(number));
 }
 
@@ -142,8 +143,8 @@ bool before(const Path& a, const Path& b) {
   });
 }
 
-// Indexes in an update mean the list as it was: what is set comes first, with appended elements in the order of
-// their indexes, then removals from the back.
+// Indexes in an update mean the list as it was: what is set comes first, with appended elements in the order
+// of their indexes, then removals from the back.
 std::vector<const UpdateAction*> in_order(const Update& update) {
   std::vector<const UpdateAction*> actions;
   for (const auto& action : update) actions.push_back(&action);

@@ -7,8 +7,8 @@
 
 namespace tabella::expression {
 
-// The item after `update`. `old` is what it reads, null if there is no item yet; `base` is what it changes: the
-// old item, or just the key.
+// The item after `update`. `old` is what it reads, null if there is no item yet; `base` is what it changes:
+// the old item, or just the key.
 Checked<item::Item> apply(const Update& update, const item::ItemView* old, item::ItemView base);
 
 // The paths that an update touches, for ReturnValues UPDATED_OLD and UPDATED_NEW.

@@ -27,7 +27,8 @@ std::string undefined_name(std::string_view name) {
 }
 
 std::string undefined_value(std::string_view value) {
-  return fmt::format("An expression attribute value used in expression is not defined; attribute value: {}", value);
+  return fmt::format("An expression attribute value used in expression is not defined; attribute value: {}",
+                     value);
 }
 
 // Fills in a tree's references and remembers the first that are not defined.
@@ -67,16 +68,17 @@ struct Resolver {
 };
 
 std::unexpected<Invalid> wrong_type(std::string_view function, std::string_view type) {
-  return invalid(
-      fmt::format("Incorrect operand type for operator or function; operator or function: {}, operand type: {}",
-                  function, type));
+  return invalid(fmt::format(
+      "Incorrect operand type for operator or function; operator or function: {}, operand type: {}", function,
+      type));
 }
 
 Checked<> check_count(std::string_view function, const std::vector<Operand>& operands, size_t expected) {
   if (operands.size() == expected) return {};
-  return invalid(fmt::format(
-      "Incorrect number of operands for operator or function; operator or function: {}, number of operands: {}",
-      function, operands.size()));
+  return invalid(
+      fmt::format("Incorrect number of operands for operator or function; operator or function: {}, number "
+                  "of operands: {}",
+                  function, operands.size()));
 }
 
 Checked<> check_distinct(std::string_view op, const std::vector<Operand>& operands) {
@@ -86,15 +88,17 @@ Checked<> check_distinct(std::string_view op, const std::vector<Operand>& operan
     return o.kind == Operand::Kind::path && o.path == first;
   });
   if (!repeated) return {};
-  return invalid(fmt::format(
-      "The first operand must be distinct from the remaining operands for this operator or function; operator: {}, "
-      "first operand: {}",
-      op, describe_path(first)));
+  return invalid(
+      fmt::format("The first operand must be distinct from the remaining operands for this operator or "
+                  "function; operator: {}, "
+                  "first operand: {}",
+                  op, describe_path(first)));
 }
 
 Checked<> check_document_path(std::string_view function, const Operand& operand) {
   if (operand.kind == Operand::Kind::path) return {};
-  return invalid(fmt::format("Operator or function requires a document path; operator or function: {}", function));
+  return invalid(
+      fmt::format("Operator or function requires a document path; operator or function: {}", function));
 }
 
 Checked<> check_ordered(std::string_view op, const std::vector<Operand>& operands) {
@@ -124,11 +128,14 @@ Checked<> check_between(const std::vector<Operand>& operands) {
 
 Checked<> check_attribute_type(const Operand& operand) {
   if (operand.kind != Operand::Kind::value)
-    return wrong_type("attribute_type", operand.kind == Operand::Kind::path ? "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}" : "N");
-  if (operand.value.type() != Type::S) return wrong_type("attribute_type", item::type_name(operand.value.type()));
+    return wrong_type("attribute_type",
+                      operand.kind == Operand::Kind::path ? "{NS,SS,L,BS,N,M,B,BOOL,NULL,S}" : "N");
+  if (operand.value.type() != Type::S)
+    return wrong_type("attribute_type", item::type_name(operand.value.type()));
   if (!item::type_from_name(operand.value.content()))
-    return invalid(fmt::format("Invalid attribute type name found; type: {}, valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}",
-                               operand.value.content()));
+    return invalid(fmt::format(
+        "Invalid attribute type name found; type: {}, valid types: {{B,NULL,SS,BOOL,L,BS,N,NS,S,M}}",
+        operand.value.content()));
   return {};
 }
 
@@ -189,9 +196,10 @@ Checked<> bind_condition(Condition& condition, Bindings& bindings) {
 
 Checked<> check_disjoint(const Path& one, const Path& two) {
   const auto refuse = [&](std::string_view how) {
-    return invalid(fmt::format(
-        "Two document paths {} with each other; must remove or rewrite one of these paths; path one: {}, path two: {}",
-        how, describe_path(one), describe_path(two)));
+    return invalid(
+        fmt::format("Two document paths {} with each other; must remove or rewrite one of these paths; path "
+                    "one: {}, path two: {}",
+                    how, describe_path(one), describe_path(two)));
   };
   for (size_t i = 0; i < std::min(one.size(), two.size()); ++i) {
     if (one[i].is_index != two[i].is_index) return refuse("conflict");
@@ -226,8 +234,9 @@ Checked<> check_add_or_delete(const UpdateAction& action) {
   const bool add = action.kind == UpdateAction::Kind::add;
   const Type type = action.value.value.type();
   if (item::is_set(type) || (add && type == Type::N)) return {};
-  return invalid(fmt::format("Incorrect operand type for operator or function; operator: {}, operand type: {}",
-                             add ? "ADD" : "DELETE", long_type_name(type)));
+  return invalid(
+      fmt::format("Incorrect operand type for operator or function; operator: {}, operand type: {}",
+                  add ? "ADD" : "DELETE", long_type_name(type)));
 }
 
 Checked<> check_set_value(const Operand& operand) {
@@ -244,7 +253,8 @@ Checked<> check_set_value(const Operand& operand) {
   if (operand.kind == Operand::Kind::plus || operand.kind == Operand::Kind::minus) {
     for (const auto& argument : operand.arguments)
       if (argument.kind == Operand::Kind::value && argument.value.type() != Type::N)
-        return wrong_type(operand.kind == Operand::Kind::plus ? "+" : "-", item::type_name(argument.value.type()));
+        return wrong_type(operand.kind == Operand::Kind::plus ? "+" : "-",
+                          item::type_name(argument.value.type()));
   }
   for (const auto& argument : operand.arguments) TABELLA_TRY(check_set_value(argument));
   return {};
@@ -291,7 +301,8 @@ Checked<> Bindings::check_all_used() const {
   const auto complain = [](std::string_view what, std::vector<std::string_view> unused) -> Checked<> {
     if (unused.empty()) return {};
     std::ranges::sort(unused);
-    return invalid(fmt::format("Value provided in {} unused in expressions: keys: {{{}}}", what, join(unused)));
+    return invalid(
+        fmt::format("Value provided in {} unused in expressions: keys: {{{}}}", what, join(unused)));
   };
   std::vector<std::string_view> unused;
   for (size_t i = 0; i < names_.size(); ++i)
@@ -374,16 +385,18 @@ Checked<KeyPredicate> leaf_predicate(const Condition& condition) {
       continue;
     }
     if (path_at)
-      return invalid("Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition");
+      return invalid(
+          "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition");
     if (operand.path.size() > 1)
       return invalid("KeyConditionExpressions cannot have conditions on nested attributes");
     path_at = i;
     predicate.attribute = operand.path[0].name;
   }
   if (condition.kind != Condition::Kind::comparison && path_at != 0)
-    return invalid(fmt::format(
-        "Invalid condition in KeyConditionExpression: {} operator must have the key attribute as its first operand",
-        condition.kind == Condition::Kind::between ? "BETWEEN" : condition.function));
+    return invalid(
+        fmt::format("Invalid condition in KeyConditionExpression: {} operator must have the key attribute as "
+                    "its first operand",
+                    condition.kind == Condition::Kind::between ? "BETWEEN" : condition.function));
   if (!path_at) return invalid("Invalid condition in KeyConditionExpression: No key attribute specified");
   if (condition.kind == Condition::Kind::comparison)
     predicate.op = key_operator(condition.comparator, path_at == 1);

@@ -1,5 +1,5 @@
-// Puts a request's names and values into a parsed tree, and checks what only they can show: undefined and unused
-// references, overlapping paths, operands that cannot fit their operator.
+// Puts a request's names and values into a parsed tree, and checks what only they can show: undefined and
+// unused references, overlapping paths, operands that cannot fit their operator.
 #pragma once
 
 #include <cstdint>

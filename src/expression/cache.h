@@ -14,7 +14,8 @@
 
 namespace tabella::expression {
 
-// Thread-safe. Holds a bounded number of trees; when full it forgets all and starts over, which costs a parse.
+// Thread-safe. Holds a bounded number of trees; when full it forgets all and starts over, which costs a
+// parse.
 template <class Tree>
 class ParseCache {
  public:

@@ -111,7 +111,8 @@ bool contains(ValueView container, ValueView part) {
       if (item::equal(e.value(), part)) return true;
     return false;
   }
-  const bool member = (type == Type::SS && part.type() == Type::S) || (type == Type::NS && part.type() == Type::N) ||
+  const bool member = (type == Type::SS && part.type() == Type::S) ||
+                      (type == Type::NS && part.type() == Type::N) ||
                       (type == Type::BS && part.type() == Type::B);
   if (!member) return false;
   for (Elements e(container); e.next();)

@@ -59,27 +59,30 @@ Checked<> check_expected(const LegacyCondition& c) {
         fmt::format("Value and AttributeValueList cannot be used together for Attribute: {}", c.attribute));
   if (c.comparison) {
     if (c.exists)
-      return wrong_parameters(
-          fmt::format("Exists and ComparisonOperator cannot be used together for Attribute: {}", c.attribute));
+      return wrong_parameters(fmt::format(
+          "Exists and ComparisonOperator cannot be used together for Attribute: {}", c.attribute));
     const bool needs_values = *c.comparison != "NULL" && *c.comparison != "NOT_NULL";
     if (needs_values && !c.values && !c.value)
-      return wrong_parameters(
-          fmt::format("Value or AttributeValueList must be used with ComparisonOperator: {} for Attribute: {}",
-                      *c.comparison, c.attribute));
+      return wrong_parameters(fmt::format(
+          "Value or AttributeValueList must be used with ComparisonOperator: {} for Attribute: {}",
+          *c.comparison, c.attribute));
     return check_arguments(*c.comparison, arguments_of(c));
   }
   if (c.values)
-    return wrong_parameters(
-        fmt::format("AttributeValueList can only be used with a ComparisonOperator for Attribute: {}", c.attribute));
+    return wrong_parameters(fmt::format(
+        "AttributeValueList can only be used with a ComparisonOperator for Attribute: {}", c.attribute));
   if (c.exists.value_or(true) && !c.value)
     return wrong_parameters(fmt::format("Value must be provided when Exists is {} for Attribute: {}",
                                         c.exists ? "true" : "null", c.attribute));
   if (!c.exists.value_or(true) && c.value)
-    return wrong_parameters(fmt::format("Value cannot be used when Exists is false for Attribute: {}", c.attribute));
+    return wrong_parameters(
+        fmt::format("Value cannot be used when Exists is false for Attribute: {}", c.attribute));
   return {};
 }
 
-Operand attribute(const std::string& name) { return {.kind = Operand::Kind::path, .path = {Step{.name = name}}}; }
+Operand attribute(const std::string& name) {
+  return {.kind = Operand::Kind::path, .path = {Step{.name = name}}};
+}
 
 Operand literal(const std::string& flat) { return {.kind = Operand::Kind::value, .value = ValueView(flat)}; }
 
@@ -98,7 +101,9 @@ Condition comparison(Comparator comparator, const LegacyCondition& c) {
 }
 
 Condition to_condition(const LegacyCondition& c) {
-  const std::string_view op = c.comparison ? std::string_view(*c.comparison) : c.exists.value_or(true) ? "EQ" : "NULL";
+  const std::string_view op = c.comparison              ? std::string_view(*c.comparison)
+                              : c.exists.value_or(true) ? "EQ"
+                                                        : "NULL";
   if (op == "EQ") return comparison(Comparator::equal, c);
   if (op == "NE") return comparison(Comparator::not_equal, c);
   if (op == "LT") return comparison(Comparator::less, c);
@@ -153,7 +158,8 @@ Checked<> check_update(const LegacyUpdate& update) {
     return wrong_parameters(
         fmt::format("DELETE action with value is not supported for the type {}", item::type_name(type)));
   if (update.action == "ADD" && !item::is_set(type) && type != Type::N && type != Type::L)
-    return wrong_parameters(fmt::format("ADD action is not supported for the type {}", item::type_name(type)));
+    return wrong_parameters(
+        fmt::format("ADD action is not supported for the type {}", item::type_name(type)));
   return {};
 }
 
@@ -198,7 +204,8 @@ Checked<Update> from_updates(const std::vector<LegacyUpdate>& updates) {
   Update actions;
   for (const auto& update : updates) {
     TABELLA_TRY(check_update(update));
-    UpdateAction action{.kind = action_kind(update), .path = {Step{.name = update.attribute}}, .legacy = true};
+    UpdateAction action{
+        .kind = action_kind(update), .path = {Step{.name = update.attribute}}, .legacy = true};
     if (update.value) action.value = literal(*update.value);
     actions.push_back(std::move(action));
   }
@@ -208,7 +215,8 @@ Checked<Update> from_updates(const std::vector<LegacyUpdate>& updates) {
 Checked<Projection> from_attributes_to_get(const std::vector<std::string>& attributes) {
   Projection projection;
   for (const auto& name : attributes) {
-    const bool repeated = std::ranges::any_of(projection, [&](const Path& path) { return path[0].name == name; });
+    const bool repeated =
+        std::ranges::any_of(projection, [&](const Path& path) { return path[0].name == name; });
     if (repeated) return wrong_parameters(fmt::format("Duplicate value in attribute name: {}", name));
     projection.push_back({Step{.name = name}});
   }

@@ -1,4 +1,5 @@
-// Splits an expression into tokens. One lexer serves every grammar; what is a keyword is the grammar's business.
+// Splits an expression into tokens. One lexer serves every grammar; what is a keyword is the grammar's
+// business.
 #pragma once
 
 #include <string>

@@ -43,7 +43,8 @@ struct Refused {
   std::string message;
 };
 
-// Faults of meaning, of which AWS reports the first of the most important kind, wherever in the text it stands.
+// Faults of meaning, of which AWS reports the first of the most important kind, wherever in the text it
+// stands.
 struct Faults {
   std::optional<std::string> parentheses;
   std::optional<std::string> unknown_function;
@@ -120,7 +121,9 @@ class Parser {
     if (!at_end()) fail();
   }
   bool is_symbol(std::string_view text) const { return now().kind == Kind::symbol && now().text == text; }
-  bool is_word(std::string_view upper) const { return now().kind == Kind::identifier && same_word(now().text, upper); }
+  bool is_word(std::string_view upper) const {
+    return now().kind == Kind::identifier && same_word(now().text, upper);
+  }
   bool take_symbol(std::string_view text) {
     if (!is_symbol(text)) return false;
     ++at_;
@@ -190,8 +193,9 @@ class Parser {
       expect_symbol("(");
       parse_operands(c.operands);
       if (c.operands.size() - 1 > kMaxInOperands)
-        throw Refused{fmt::format("The IN operator is provided with too many operands; number of operands: {}",
-                                  c.operands.size() - 1)};
+        throw Refused{
+            fmt::format("The IN operator is provided with too many operands; number of operands: {}",
+                        c.operands.size() - 1)};
       return leaf(std::move(c));
     }
     return left;
@@ -279,14 +283,16 @@ class Parser {
 
   void misused(std::string_view function) {
     note(faults_.misused_function,
-         fmt::format("The function is not allowed to be used this way in an expression; function: {}", function));
+         fmt::format("The function is not allowed to be used this way in an expression; function: {}",
+                     function));
   }
 
   // Conditions know one function that gives a value, size(); updates nest if_not_exists() only.
   void refuse_nested_function(const Operand& operand, std::string_view outer = {}) {
     if (operand.kind != Operand::Kind::function) return;
     const bool fits = update_ ? operand.text == "if_not_exists" : operand.text == "size" && outer != "size";
-    const bool known = contains(kConditionFunctions, operand.text) || contains(kUpdateFunctions, operand.text);
+    const bool known =
+        contains(kConditionFunctions, operand.text) || contains(kUpdateFunctions, operand.text);
     if (known && !fits) misused(operand.text);
   }
 
@@ -307,7 +313,8 @@ class Parser {
         break;
     }
     if (path.size() > kMaxPathSteps)
-      throw Refused{fmt::format("The document path has too many nesting levels; nesting levels: {}", path.size())};
+      throw Refused{
+          fmt::format("The document path has too many nesting levels; nesting levels: {}", path.size())};
   }
 
   Step parse_name() {
@@ -384,7 +391,8 @@ class Parser {
 
 std::optional<std::string> most_important(const Faults& faults, Grammar grammar) {
   if (grammar == Grammar::update) {
-    for (const auto* fault : {&faults.reserved, &faults.unknown_function, &faults.misused_function, &faults.section})
+    for (const auto* fault :
+         {&faults.reserved, &faults.unknown_function, &faults.misused_function, &faults.section})
       if (*fault) return *fault;
     return std::nullopt;
   }
@@ -439,8 +447,12 @@ std::string_view comparator_text(Comparator comparator) {
   return "";
 }
 
-Checked<Condition> parse_condition(std::string_view text) { return parse(text, Grammar::condition, &Parser::condition); }
+Checked<Condition> parse_condition(std::string_view text) {
+  return parse(text, Grammar::condition, &Parser::condition);
+}
 Checked<Update> parse_update(std::string_view text) { return parse(text, Grammar::update, &Parser::update); }
-Checked<Projection> parse_projection(std::string_view text) { return parse(text, Grammar::projection, &Parser::projection); }
+Checked<Projection> parse_projection(std::string_view text) {
+  return parse(text, Grammar::projection, &Parser::projection);
+}
 
 }  // namespace tabella::expression

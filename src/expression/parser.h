@@ -1,5 +1,5 @@
-// Text to tree. What can be said without the request's names and values is checked here, so that a parse — and
-// its error — can be cached by text; the rest is bind.h's.
+// Text to tree. What can be said without the request's names and values is checked here, so that a parse —
+// and its error — can be cached by text; the rest is bind.h's.
 #pragma once
 
 #include <string_view>

@@ -1,8 +1,9 @@
 // The one tree that every grammar is read into: condition, filter, key condition, update and projection
 // expressions, the legacy parameters, later PartiQL.
 //
-// A tree comes from the parser unbound: its paths may hold #placeholders and its values are :references. bind.h
-// makes a bound copy for one request, with real names and views of the request's values, which must outlive it.
+// A tree comes from the parser unbound: its paths may hold #placeholders and its values are :references.
+// bind.h makes a bound copy for one request, with real names and views of the request's values, which must
+// outlive it.
 #pragma once
 
 #include <cstdint>

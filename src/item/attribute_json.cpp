@@ -97,7 +97,8 @@ JsonResult<std::string> read_set_element(JsonValue json, Type type) {
 }
 
 JsonResult<void> read_set(std::string& out, JsonValue json, Type type) {
-  if (json.kind() == JsonValue::Kind::object) return serialization("Start of structure or map found where not expected");
+  if (json.kind() == JsonValue::Kind::object)
+    return serialization("Start of structure or map found where not expected");
   if (json.kind() != JsonValue::Kind::array) return serialization("Unexpected field type");
   std::vector<std::string> contents;
   std::string shown = "[";
@@ -134,7 +135,8 @@ JsonResult<void> check_name(std::string_view name) {
 JsonResult<void> read_nested(std::string& out, JsonValue json, int depth);
 
 JsonResult<void> read_list(std::string& out, JsonValue json, int depth) {
-  if (json.kind() == JsonValue::Kind::object) return serialization("Start of structure or map found where not expected");
+  if (json.kind() == JsonValue::Kind::object)
+    return serialization("Start of structure or map found where not expected");
   if (json.kind() != JsonValue::Kind::array) return serialization("Unexpected field type");
   if (depth > kMaxNesting) return validation(kTooDeep);
   ContainerEncoder list(out, Type::L);
@@ -187,7 +189,8 @@ JsonResult<void> read_typed(std::string& out, Type type, JsonValue json, int dep
     case Type::NUL: {
       TABELLA_ASSIGN(const auto value, read_boolean(json));
       if (!value)
-        return validation(fmt::format("{}Null attribute value types must have the value of true", kInvalidPrefix));
+        return validation(
+            fmt::format("{}Null attribute value types must have the value of true", kInvalidPrefix));
       append_null(out);
       return {};
     }
@@ -202,7 +205,8 @@ JsonResult<void> read_typed(std::string& out, Type type, JsonValue json, int dep
 
 JsonResult<void> read_nested(std::string& out, JsonValue json, int depth) {
   if (json.kind() == JsonValue::Kind::array)
-    return serialization("Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue");
+    return serialization(
+        "Unrecognized collection type class com.amazonaws.dynamodb.v20120810.AttributeValue");
   if (json.kind() != JsonValue::Kind::object) return serialization("Unexpected value type in payload");
   int datatypes = 0;
   const size_t start = out.size();

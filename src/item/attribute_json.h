@@ -10,8 +10,9 @@
 
 namespace tabella::item {
 
-// What can be wrong with a value read from JSON. A value of the wrong JSON type is a serialization error and wins
-// over everything else in the request; a value that breaks a rule is a validation error, whose turn comes later.
+// What can be wrong with a value read from JSON. A value of the wrong JSON type is a serialization error and
+// wins over everything else in the request; a value that breaks a rule is a validation error, whose turn
+// comes later.
 struct JsonFault {
   enum class Kind { serialization, validation };
   Kind kind;

@@ -48,7 +48,8 @@ JsonDocument::JsonDocument() : parser_(std::make_unique<Parser>()) {}
 JsonDocument::~JsonDocument() = default;
 
 std::optional<JsonValue> JsonDocument::parse(std::string_view text) {
-  if (parser_->parser.max_depth() != kMaxDepth && parser_->parser.allocate(text.size() + 64, kMaxDepth)) return {};
+  if (parser_->parser.max_depth() != kMaxDepth && parser_->parser.allocate(text.size() + 64, kMaxDepth))
+    return {};
   const auto result = parser_->parser.parse(text.data(), text.size());
   if (result.error()) return std::nullopt;
   const auto place = place_of(result.value_unsafe());
@@ -142,7 +143,8 @@ bool JsonElements::next() {
 
 namespace {
 
-// Whether any byte needs escaping: below 0x20, a quote or a backslash. Written so that it becomes vector code.
+// Whether any byte needs escaping: below 0x20, a quote or a backslash. Written so that it becomes vector
+// code.
 constexpr size_t kStride = 32;
 bool any_special(const char* text) {
   uint8_t special = 0;

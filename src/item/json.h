@@ -1,4 +1,5 @@
-// JSON, read and written. Reading is simdjson's, kept out of this header; the values borrow from the document.
+// JSON, read and written. Reading is simdjson's, kept out of this header; the values borrow from the
+// document.
 #pragma once
 
 #include <cstddef>

@@ -232,7 +232,9 @@ size_t number_length(std::string_view in) {
   return at == std::string_view::npos ? in.size() : at + 1;
 }
 
-Checked<std::string> add_numbers(std::string_view a, std::string_view b) { return add_any(decode(a), decode(b)); }
+Checked<std::string> add_numbers(std::string_view a, std::string_view b) {
+  return add_any(decode(a), decode(b));
+}
 
 Checked<std::string> subtract_numbers(std::string_view a, std::string_view b) {
   Decimal negated = decode(b);

@@ -1,12 +1,12 @@
 // DynamoDB's number: up to 38 significant decimal digits, magnitude 1E-130 to 9.99…E+125, exact.
 //
-// Its one representation, in memory and on disk, is a self-delimiting byte string whose memcmp order is numeric
-// order (docs/storage_format.md, "Numbers"; do not change):
+// Its one representation, in memory and on disk, is a self-delimiting byte string whose memcmp order is
+// numeric order (docs/storage_format.md, "Numbers"; do not change):
 //   zero      01
 //   positive  02 · exponent+130 · (digit pair + 1)* · 00
 //   negative  00 · the complement (255 - b) of each byte that the positive number would have after its 02
-// where the exponent is that of the first digit (1.5E3 has 3), pairs are base 100 from the first digit on, and
-// trailing zero pairs are dropped. Equal numbers have equal bytes.
+// where the exponent is that of the first digit (1.5E3 has 3), pairs are base 100 from the first digit on,
+// and trailing zero pairs are dropped. Equal numbers have equal bytes.
 #pragma once
 
 #include <cstdint>

@@ -103,7 +103,8 @@ size_t ValueView::size() const {
     case Type::BS:
     case Type::NS: {
       size_t total = 0;
-      for (Elements e(*this); e.next();) total += type() == Type::NS ? number_size(e.content()) : e.content().size();
+      for (Elements e(*this); e.next();)
+        total += type() == Type::NS ? number_size(e.content()) : e.content().size();
       return total;
     }
     case Type::L:

@@ -1,7 +1,7 @@
 // DynamoDB's attribute values, in two forms.
 //
-// ValueView and ItemView look at the flat binary form (docs/storage_format.md, "Values"; do not change): what is
-// on disk, what requests are read into and what answers are rendered from. Nothing is built to look at it.
+// ValueView and ItemView look at the flat binary form (docs/storage_format.md, "Values"; do not change): what
+// is on disk, what requests are read into and what answers are rendered from. Nothing is built to look at it.
 //
 // Value is the same as a tree, for code that builds or changes values: update expressions, the systems.
 //
@@ -77,7 +77,8 @@ std::optional<int> compare(ValueView a, ValueView b);
 // DynamoDB's limit on how deep lists and maps may stand in each other, and what it says beyond.
 inline constexpr int kMaxNesting = 32;
 inline constexpr const char* kTooDeep =
-    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit";
+    "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond "
+    "supported limit";
 // 0 for scalars and sets, 1 for a list or map of those, and so on.
 int nesting(ValueView value);
 
@@ -176,7 +177,7 @@ class Value {
 std::string encode(const Value& value);
 
 // An item as a tree that can be changed. Attribute values stay flat until they are asked for.
-Value decode_item(ItemView item);        // as a map
+Value decode_item(ItemView item);  // as a map
 Item encode_item(const Value& map_value);
 
 // Encoders for values that are read straight into the flat form.

@@ -21,13 +21,15 @@ std::string_view trim(std::string_view text) {
 
 constexpr auto kTokenCharacters = [] {
   std::array<bool, 256> table{};
-  for (char c : std::string_view("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+  for (char c :
+       std::string_view("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
     table[static_cast<uint8_t>(c)] = true;
   return table;
 }();
 
 bool is_token(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return kTokenCharacters[static_cast<uint8_t>(c)]; });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return kTokenCharacters[static_cast<uint8_t>(c)]; });
 }
 
 bool is_field_value(std::string_view text) {
@@ -93,7 +95,8 @@ HeadResult parse_request_line(std::string_view line, RequestHead& head) {
   request.method = line.substr(0, first);
   request.target = line.substr(first + 1, last - first - 1);
   const auto version = line.substr(last + 1);
-  if (!is_token(request.method) || request.target.find(' ') != std::string_view::npos) return HeadResult::malformed;
+  if (!is_token(request.method) || request.target.find(' ') != std::string_view::npos)
+    return HeadResult::malformed;
   if (version == "HTTP/1.1")
     request.keep_alive = true;
   else if (version == "HTTP/1.0")
@@ -130,7 +133,8 @@ HeadResult read_framing(RequestHead& head) {
 }  // namespace
 
 bool same_header(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
 std::string_view HttpRequest::header(std::string_view name) const {
@@ -145,7 +149,8 @@ bool HttpRequest::has_header(std::string_view name) const {
 
 HeadResult parse_head(std::string_view bytes, RequestHead& head) {
   const auto end = bytes.substr(0, kMaxHead).find("\r\n\r\n");
-  if (end == std::string_view::npos) return bytes.size() >= kMaxHead ? HeadResult::too_large : HeadResult::incomplete;
+  if (end == std::string_view::npos)
+    return bytes.size() >= kMaxHead ? HeadResult::too_large : HeadResult::incomplete;
   auto headers = std::move(head.request.headers);
   headers.clear();
   head = {};
@@ -157,7 +162,8 @@ HeadResult parse_head(std::string_view bytes, RequestHead& head) {
     rest.remove_prefix(at + 2);
     return line;
   };
-  if (const auto result = parse_request_line(next_line(), head); result != HeadResult::complete) return result;
+  if (const auto result = parse_request_line(next_line(), head); result != HeadResult::complete)
+    return result;
   while (!rest.empty()) {
     const auto line = next_line();
     const auto colon = line.find(':');
@@ -188,7 +194,8 @@ Chunked walk_chunks(std::string_view bytes, Use use) {
     auto size_text = bytes.substr(at, line_end - at);
     size_text = trim(size_text.substr(0, std::min(size_text.find(';'), size_text.size())));
     uint64_t size = 0;
-    const auto [end, error] = std::from_chars(size_text.data(), size_text.data() + size_text.size(), size, 16);
+    const auto [end, error] =
+        std::from_chars(size_text.data(), size_text.data() + size_text.size(), size, 16);
     if (error != std::errc{} || end != size_text.data() + size_text.size() || size > (1u << 30)) {
       result.state = Chunked::State::malformed;
       return result;
@@ -239,7 +246,8 @@ void append_response_head(std::string& out, const HttpResponse& response, bool c
     fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
   out.append("Server: Tabella\r\nDate: ").append(http_date());
   out.append("\r\nContent-Length: ").append(fmt::format_int(response.body.size()).c_str()).append("\r\n");
-  if (!response.content_type.empty()) out.append("Content-Type: ").append(response.content_type).append("\r\n");
+  if (!response.content_type.empty())
+    out.append("Content-Type: ").append(response.content_type).append("\r\n");
   out.append(response.headers);
   out.append(close ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
 }

@@ -52,12 +52,19 @@ struct RequestHead {
   bool expects_continue = false;
 };
 
-enum class HeadResult { complete, incomplete, malformed, too_large, unsupported_version, unsupported_encoding };
+enum class HeadResult {
+  complete,
+  incomplete,
+  malformed,
+  too_large,
+  unsupported_version,
+  unsupported_encoding
+};
 
 inline constexpr size_t kMaxHead = 16 * 1024;
 
-// Parses a head at the front of `bytes` into `head`, whose memory it uses again. Strict about what differs between
-// parsers and so lets requests be smuggled: lengths, line ends, names.
+// Parses a head at the front of `bytes` into `head`, whose memory it uses again. Strict about what differs
+// between parsers and so lets requests be smuggled: lengths, line ends, names.
 HeadResult parse_head(std::string_view bytes, RequestHead& head);
 
 // Decodes a chunked body that begins at the front of `bytes`, in place.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include <fmt/format.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -18,15 +19,14 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <boost/asio/write.hpp>
-#include <fmt/format.h>
 
 #include "base/log.h"
 
 namespace tabella::net {
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
 using asio::awaitable;
+using asio::ip::tcp;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
@@ -151,7 +151,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const bool written = co_await write(response_, !keep_alive);
     if (response_.body.capacity() > kFreeBuffer) response_ = {};
     consume(request_size);
-    co_return written && keep_alive;
+    co_return written&& keep_alive;
   }
 
   std::string_view unread() const { return {buffer_.data() + begin_, end_ - begin_}; }
@@ -284,7 +284,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const auto [error, n] = co_await plain_->async_write_some(buffers, kByValue);
     if (error || n == size) co_return !error;
     // The socket's buffer was full: the rest by the composed operation.
-    std::vector<asio::const_buffer> rest(asio::buffer_sequence_begin(buffers), asio::buffer_sequence_end(buffers));
+    std::vector<asio::const_buffer> rest(asio::buffer_sequence_begin(buffers),
+                                         asio::buffer_sequence_end(buffers));
     for (size_t skip = n; auto& buffer : rest) {
       const size_t step = std::min(skip, buffer.size());
       buffer += step;
@@ -307,8 +308,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return co_await write_all(buffers);
   }
 
-  // Answers a request that is not going to be read to its end, and takes in what is still coming for a while: a
-  // reset would take the answer away from the client.
+  // Answers a request that is not going to be read to its end, and takes in what is still coming for a while:
+  // a reset would take the answer away from the client.
   awaitable<void> refuse(int status) {
     HttpResponse response;
     response.status = status;
@@ -345,7 +346,8 @@ tcp::endpoint resolve(asio::io_context& context, const std::string& host, uint16
   boost::system::error_code error;
   tcp::resolver resolver(context);
   const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
-  if (error || found.empty()) throw std::runtime_error(fmt::format("the address {} is not known: {}", host, error.message()));
+  if (error || found.empty())
+    throw std::runtime_error(fmt::format("the address {} is not known: {}", host, error.message()));
   return found.begin()->endpoint();
 }
 
@@ -358,8 +360,8 @@ asio::ssl::context make_tls(const TlsFiles& files) {
     context.use_private_key_file(files.key, asio::ssl::context::pem);
     return context;
   } catch (const boost::system::system_error& error) {
-    throw std::runtime_error(fmt::format("the TLS certificate {} or its key {} cannot be used: {}", files.certificate,
-                                         files.key, error.code().message()));
+    throw std::runtime_error(fmt::format("the TLS certificate {} or its key {} cannot be used: {}",
+                                         files.certificate, files.key, error.code().message()));
   }
 }
 
@@ -376,8 +378,8 @@ void HttpServer::Impl::listen() {
   if (!error) return;
   if (error == asio::error::address_in_use)
     throw std::runtime_error(
-        fmt::format("port {} on {} is in use; stop the program that has it or choose another port", options.port,
-                    options.host));
+        fmt::format("port {} on {} is in use; stop the program that has it or choose another port",
+                    options.port, options.host));
   throw std::runtime_error(
       fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
 }
@@ -415,7 +417,8 @@ void HttpServer::Impl::start(tcp::socket socket, size_t thread) {
       std::make_shared<Connection>(*this, states[thread], std::move(socket), tls ? &*tls : nullptr);
   asio::co_spawn(
       threads.at(thread),
-      [self = shared_from_this(), connection]() -> awaitable<void> { co_await connection->run(); }, asio::detached);
+      [self = shared_from_this(), connection]() -> awaitable<void> { co_await connection->run(); },
+      asio::detached);
 }
 
 // Closes what has taken too long. One timer per thread instead of one per wait.
@@ -450,7 +453,8 @@ void HttpServer::stop(std::chrono::milliseconds grace) {
     impl->acceptor.close(ignored);
   });
   const auto until = SteadyClock::now() + grace;
-  while (impl_->connections > 0 && SteadyClock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  while (impl_->connections > 0 && SteadyClock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
 }  // namespace tabella::net

@@ -1,8 +1,8 @@
 // An HTTP/1.1 server: keep-alive, pipelining, chunked bodies, 100-continue, TLS, and limits on all that a
 // stranger can send. What the requests mean is the handler's business.
 //
-// The parser is our own and not Beast's: on the hot path a request is one read, one pass over the head without
-// copying or allocating per header, and one gathered write.
+// The parser is our own and not Beast's: on the hot path a request is one read, one pass over the head
+// without copying or allocating per header, and one gathered write.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// The requests and results of Store, one pair per operation, named as DynamoDB names them. Expressions travel as
-// text and legacy parameters as they are, so that any implementation can pass them on.
+// The requests and results of Store, one pair per operation, named as DynamoDB names them. Expressions travel
+// as text and legacy parameters as they are, so that any implementation can pass them on.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // THE WAIST. Everything above speaks to a DynamoDB through this class and nothing else; engine/ and remote/
 // implement it. One coroutine per operation.
 //
-// Thread-safe: call from any thread; a call resumes on the executor of the coroutine that made it. A write that
-// returns a result is durable. A write is not cancellable: the caller may go away, the effect does not.
+// Thread-safe: call from any thread; a call resumes on the executor of the coroutine that made it. A write
+// that returns a result is durable. A write is not cancellable: the caller may go away, the effect does not.
 #pragma once
 
 #include <string>

@@ -34,7 +34,8 @@ struct Throughput {
   bool operator==(const Throughput&) const = default;
 };
 
-// Maxima for on-demand tables and warm throughput: accepted and described; one machine has nothing to warm up.
+// Maxima for on-demand tables and warm throughput: accepted and described; one machine has nothing to warm
+// up.
 struct OptionalThroughput {
   std::optional<int64_t> read;
   std::optional<int64_t> write;
@@ -45,7 +46,7 @@ struct IndexDefinition {
   std::vector<KeyElement> key_schema;
   std::optional<ProjectionType> projection;
   std::optional<std::vector<std::string>> non_key_attributes;
-  std::optional<Throughput> throughput;                   // global
+  std::optional<Throughput> throughput;                    // global
   std::optional<OptionalThroughput> on_demand_throughput;  // global
   std::optional<OptionalThroughput> warm_throughput;       // global
 };

@@ -8,8 +8,10 @@ namespace {
 
 constexpr size_t kMaxKeys = 100;
 constexpr std::string_view kNotAMap =
-    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class java.lang.Class "
-    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module java.base of "
+    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class "
+    "java.lang.Class "
+    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module "
+    "java.base of "
     "loader 'bootstrap')";
 
 std::vector<item::Item> read_keys(const Reader& entry, std::string_view table) {
@@ -20,10 +22,10 @@ std::vector<item::Item> read_keys(const Reader& entry, std::string_view table) {
   if (count == 0) entry.violation("Keys", "[]", "Member must have length greater than or equal to 1");
   // AWS words this one in its own way.
   if (count > kMaxKeys)
-    entry.problems().first(
-        fmt::format("1 validation error detected: Value at 'RequestItems.{}.member.Keys' failed to satisfy constraint: "
-                    "Member must have length less than or equal to {}",
-                    table, kMaxKeys));
+    entry.problems().first(fmt::format(
+        "1 validation error detected: Value at 'RequestItems.{}.member.Keys' failed to satisfy constraint: "
+        "Member must have length less than or equal to {}",
+        table, kMaxKeys));
   for (JsonElements e(*list); e.next();) {
     if (e.value().kind() != JsonValue::Kind::object && e.value().kind() != JsonValue::Kind::array) {
       entry.problems().serialization(std::string(kNotAMap));

@@ -9,7 +9,8 @@ namespace {
 constexpr size_t kMaxWrites = 25;
 
 // PutRequest.Item or DeleteRequest.Key.
-std::optional<item::Item> read_target(const Reader& entry, std::string_view request, std::string_view member) {
+std::optional<item::Item> read_target(const Reader& entry, std::string_view request,
+                                      std::string_view member) {
   const auto json = entry.structure(request, request);
   if (!json) return std::nullopt;
   const Reader inner(*json, entry.problems(), entry.path_of(request));
@@ -29,7 +30,8 @@ std::vector<store::BatchWrite> read_writes(JsonValue list, std::string_view tabl
     auto remove = read_target(entry, "DeleteRequest", "Key");
     if (put.has_value() == remove.has_value())
       problems.late(
-          "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported "
+          "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the "
+          "supported "
           "datatypes");
     else
       writes.push_back({.put = put.has_value(), .item = put ? std::move(*put) : std::move(*remove)});
@@ -50,16 +52,18 @@ void check_counts(const Reader& reader, JsonValue tables) {
   }
   shown.push_back('}');
   if (!fits)
-    reader.violation("RequestItems", shown,
-                     "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member "
-                     "must have length greater than or equal to 1]");
+    reader.violation(
+        "RequestItems", shown,
+        "Map value must satisfy constraint: [Member must have length less than or equal to 25, Member "
+        "must have length greater than or equal to 1]");
 }
 
 Wire<store::BatchWriteItemRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchWriteItemRequest request;
-  const auto tables = reader.map("RequestItems", "java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>");
+  const auto tables =
+      reader.map("RequestItems", "java.util.List<com.amazonaws.dynamodb.v20120810.WriteRequest>");
   if (reader.require("RequestItems", tables)) {
     if (size_of(*tables) == 0) problems.first("The requestItems parameter is required for BatchWriteItem");
     check_counts(reader, *tables);

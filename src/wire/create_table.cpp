@@ -30,7 +30,8 @@ std::optional<std::vector<store::IndexDefinition>> read_indexes(const Reader& re
   for (JsonElements e(*list); e.next();) {
     ++number;
     if (!is_structure(e.value(), type, reader.problems())) continue;
-    const Reader entry(e.value(), reader.problems(), fmt::format("{}.{}.member", reader.path_of(member), number));
+    const Reader entry(e.value(), reader.problems(),
+                       fmt::format("{}.{}.member", reader.path_of(member), number));
     indexes.push_back(read_index(entry, global));
   }
   return indexes;

@@ -1,7 +1,7 @@
 #include "wire/door.h"
 
-#include <boost/asio/this_coro.hpp>
 #include <fmt/format.h>
+#include <boost/asio/this_coro.hpp>
 
 #include "base/checksum.h"
 #include "base/ids.h"
@@ -28,7 +28,9 @@ std::string_view media_type(const HttpRequest& request) {
   return type;
 }
 
-std::string_view path_of(const HttpRequest& request) { return request.target.substr(0, request.target.find('?')); }
+std::string_view path_of(const HttpRequest& request) {
+  return request.target.substr(0, request.target.find('?'));
+}
 
 // "DynamoDB_20120810.PutItem"
 Operation operation_of(const HttpRequest& request) {
@@ -40,8 +42,7 @@ Operation operation_of(const HttpRequest& request) {
 void add_cors(const HttpRequest& request, HttpResponse& response) {
   if (!request.has_header("origin")) return;
   response.add_header("Access-Control-Allow-Origin", "*");
-  response.add_header("Access-Control-Expose-Headers",
-                                "x-amzn-RequestId,x-amzn-ErrorType,x-amz-crc32,Date");
+  response.add_header("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-crc32,Date");
 }
 
 void answer_preflight(const HttpRequest& request, HttpResponse& response) {
@@ -86,8 +87,10 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, std::string_view bod
   const auto operation = operation_of(request);
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
   if (!verifier_.required())
-    if (auto parsed = parse_authorization(request); !parsed) co_return std::unexpected(std::move(parsed).error());
-  if (!json || json->kind() != JsonValue::Kind::object) co_return std::unexpected(serialization_error(std::nullopt));
+    if (auto parsed = parse_authorization(request); !parsed)
+      co_return std::unexpected(std::move(parsed).error());
+  if (!json || json->kind() != JsonValue::Kind::object)
+    co_return std::unexpected(serialization_error(std::nullopt));
   co_return co_await operation(OperationContext{store_, request.header("host")}, *json, out);
 }
 

@@ -25,7 +25,8 @@ class Door {
 
  private:
   boost::asio::awaitable<void> call(const net::HttpRequest& request, net::HttpResponse& response);
-  boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, std::string_view body, std::string& out);
+  boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, std::string_view body,
+                                         std::string& out);
 
   store::Store& store_;
   const SignatureVerifier verifier_;

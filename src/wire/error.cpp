@@ -16,7 +16,8 @@ std::string type_of(store::ErrorCode code) {
     case ErrorCode::validation: return "com.amazon.coral.validate#ValidationException";
     case ErrorCode::resource_not_found: return fmt::format("{}ResourceNotFoundException", kDynamo);
     case ErrorCode::resource_in_use: return fmt::format("{}ResourceInUseException", kDynamo);
-    case ErrorCode::conditional_check_failed: return fmt::format("{}ConditionalCheckFailedException", kDynamo);
+    case ErrorCode::conditional_check_failed:
+      return fmt::format("{}ConditionalCheckFailedException", kDynamo);
     case ErrorCode::limit_exceeded: return fmt::format("{}LimitExceededException", kDynamo);
     case ErrorCode::access_denied: return fmt::format("{}AccessDeniedException", kService);
     case ErrorCode::internal: return fmt::format("{}InternalServerError", kDynamo);

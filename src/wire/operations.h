@@ -20,7 +20,8 @@ struct OperationContext {
 
 // Appends the answer's JSON to `out`. Everything it needs of `body` it reads before it first waits: the next
 // request on this thread is parsed in the same place.
-using Operation = boost::asio::awaitable<Wire<>> (*)(OperationContext context, JsonValue body, std::string& out);
+using Operation = boost::asio::awaitable<Wire<>> (*)(OperationContext context, JsonValue body,
+                                                     std::string& out);
 
 // Null if there is no such operation.
 Operation find_operation(std::string_view name);

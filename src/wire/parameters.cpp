@@ -19,25 +19,35 @@ template <class E>
 using Name = std::pair<std::string_view, E>;
 
 // In AWS's order, which is that of its error messages.
-constexpr std::array<Name<CapacityDetail>, 3> kCapacity = {{{"INDEXES", CapacityDetail::indexes},
-                                                            {"TOTAL", CapacityDetail::total},
-                                                            {"NONE", CapacityDetail::none}}};
+constexpr std::array<Name<CapacityDetail>, 3> kCapacity = {
+    {{"INDEXES", CapacityDetail::indexes}, {"TOTAL", CapacityDetail::total}, {"NONE", CapacityDetail::none}}};
 constexpr std::array<Name<bool>, 2> kMetrics = {{{"SIZE", true}, {"NONE", false}}};
 constexpr std::array<Name<bool>, 2> kOnFailure = {{{"ALL_OLD", true}, {"NONE", false}}};
-constexpr std::array<Name<store::Combine>, 2> kCombine = {{{"OR", store::Combine::any}, {"AND", store::Combine::all}}};
+constexpr std::array<Name<store::Combine>, 2> kCombine = {
+    {{"OR", store::Combine::any}, {"AND", store::Combine::all}}};
 constexpr std::array<Name<ReturnValues>, 5> kReturnValues = {{{"ALL_NEW", ReturnValues::all_new},
                                                               {"UPDATED_OLD", ReturnValues::updated_old},
                                                               {"ALL_OLD", ReturnValues::all_old},
                                                               {"NONE", ReturnValues::none},
                                                               {"UPDATED_NEW", ReturnValues::updated_new}}};
-constexpr std::array<Name<Select>, 4> kSelect = {{{"SPECIFIC_ATTRIBUTES", Select::specific_attributes},
-                                                  {"COUNT", Select::count},
-                                                  {"ALL_ATTRIBUTES", Select::all_attributes},
-                                                  {"ALL_PROJECTED_ATTRIBUTES", Select::all_projected_attributes}}};
-constexpr std::array<Name<std::string_view>, 13> kComparisons = {
-    {{"IN", "IN"}, {"NULL", "NULL"}, {"BETWEEN", "BETWEEN"}, {"LT", "LT"}, {"NOT_CONTAINS", "NOT_CONTAINS"},
-     {"EQ", "EQ"}, {"GT", "GT"}, {"NOT_NULL", "NOT_NULL"}, {"NE", "NE"}, {"LE", "LE"},
-     {"BEGINS_WITH", "BEGINS_WITH"}, {"GE", "GE"}, {"CONTAINS", "CONTAINS"}}};
+constexpr std::array<Name<Select>, 4> kSelect = {
+    {{"SPECIFIC_ATTRIBUTES", Select::specific_attributes},
+     {"COUNT", Select::count},
+     {"ALL_ATTRIBUTES", Select::all_attributes},
+     {"ALL_PROJECTED_ATTRIBUTES", Select::all_projected_attributes}}};
+constexpr std::array<Name<std::string_view>, 13> kComparisons = {{{"IN", "IN"},
+                                                                  {"NULL", "NULL"},
+                                                                  {"BETWEEN", "BETWEEN"},
+                                                                  {"LT", "LT"},
+                                                                  {"NOT_CONTAINS", "NOT_CONTAINS"},
+                                                                  {"EQ", "EQ"},
+                                                                  {"GT", "GT"},
+                                                                  {"NOT_NULL", "NOT_NULL"},
+                                                                  {"NE", "NE"},
+                                                                  {"LE", "LE"},
+                                                                  {"BEGINS_WITH", "BEGINS_WITH"},
+                                                                  {"GE", "GE"},
+                                                                  {"CONTAINS", "CONTAINS"}}};
 
 constexpr size_t kMaxName = 255;
 
@@ -75,7 +85,8 @@ std::optional<std::vector<LegacyCondition>> read_expected(const Reader& reader) 
     condition.comparison = read_comparison(entry);
     condition.values = read_value_list(entry);
     condition.exists = entry.boolean("Exists");
-    if (const auto value = entry.structure("Value", "AttributeValue")) condition.value = read_flat(*value, reader.problems());
+    if (const auto value = entry.structure("Value", "AttributeValue"))
+      condition.value = read_flat(*value, reader.problems());
     conditions.push_back(std::move(condition));
   }
   return conditions;
@@ -90,8 +101,8 @@ std::optional<item::Item> read_start_key(const Reader& reader) {
   auto fault = std::move(key).error();
   constexpr std::array<std::string_view, 5> kBare = {"contains duplicates", "number set", "numeric value",
                                                      "significant digits", "number with magnitude"};
-  const bool bare = std::ranges::any_of(
-      kBare, [&](auto words) { return fault.message.find(words) != std::string::npos; });
+  const bool bare =
+      std::ranges::any_of(kBare, [&](auto words) { return fault.message.find(words) != std::string::npos; });
   if (fault.kind == item::JsonFault::Kind::validation && !bare)
     fault.message = "The provided starting key is invalid: " + fault.message;
   reader.problems().add(std::move(fault));
@@ -103,8 +114,9 @@ std::optional<item::Item> read_start_key(const Reader& reader) {
 std::string read_table_name(const Reader& reader) {
   const auto name = reader.string("TableName");
   const auto alone = [&](std::string_view value, std::string_view constraint) {
-    reader.problems().first(fmt::format(
-        "1 validation error detected: Value {} at 'tableName' failed to satisfy constraint: {}", value, constraint));
+    reader.problems().first(
+        fmt::format("1 validation error detected: Value {} at 'tableName' failed to satisfy constraint: {}",
+                    value, constraint));
   };
   if (!name)
     alone("null", "Member must not be null");
@@ -181,14 +193,17 @@ store::ExpressionAttributes read_expression_attributes(const Reader& reader) {
 std::optional<std::vector<std::string>> read_attributes_to_get(const Reader& reader) {
   auto names = reader.strings("AttributesToGet");
   if (!names) return names;
-  if (names->empty()) reader.violation("AttributesToGet", "[]", "Member must have length greater than or equal to 1");
+  if (names->empty())
+    reader.violation("AttributesToGet", "[]", "Member must have length greater than or equal to 1");
   if (names->size() > 255)
     reader.violation("AttributesToGet", "[...]", "Member must have length less than or equal to 255");
   for (const auto& name : *names) {
-    if (name.empty()) reader.problems().late("One or more parameter values were invalid: Empty attribute name");
+    if (name.empty())
+      reader.problems().late("One or more parameter values were invalid: Empty attribute name");
     if (name.size() > 65535)
       reader.problems().late(
-          "One or more parameter values were invalid: Attribute name is too large, must be less than 65536 bytes");
+          "One or more parameter values were invalid: Attribute name is too large, must be less than 65536 "
+          "bytes");
   }
   return names;
 }
@@ -199,7 +214,8 @@ std::optional<std::vector<LegacyCondition>> read_conditions(const Reader& reader
   std::vector<LegacyCondition> conditions;
   for (JsonElements e(*map); e.next();) {
     if (!is_structure(e.value(), "Condition", reader.problems())) continue;
-    const Reader entry(e.value(), reader.problems(), fmt::format("{}.{}.member", reader.path_of(name), e.key()));
+    const Reader entry(e.value(), reader.problems(),
+                       fmt::format("{}.{}.member", reader.path_of(name), e.key()));
     LegacyCondition condition{.attribute = std::string(e.key())};
     if (const auto given = entry.string("ComparisonOperator"))
       condition.comparison = read_comparison(entry);
@@ -251,7 +267,8 @@ void append_units(std::string& out, double units) {
   json.number("CapacityUnits", units);
 }
 
-void append_index_units(item::JsonObjectWriter& json, std::string_view name, const std::map<std::string, double>& units) {
+void append_index_units(item::JsonObjectWriter& json, std::string_view name,
+                        const std::map<std::string, double>& units) {
   if (units.empty()) return;
   item::JsonObjectWriter indexes(json.key(name));
   for (const auto& [index, value] : units) append_units(indexes.key(index), value);
@@ -280,7 +297,8 @@ void append_write_result(std::string& out, const store::WriteResult& result) {
   item::JsonObjectWriter json(out);
   if (result.attributes) item::append_item_json(json.key("Attributes"), *result.attributes);
   if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
-  if (result.collection_metrics) append_metrics(json.key("ItemCollectionMetrics"), *result.collection_metrics);
+  if (result.collection_metrics)
+    append_metrics(json.key("ItemCollectionMetrics"), *result.collection_metrics);
 }
 
 void append_page(std::string& out, const store::Page& page) {

@@ -21,7 +21,8 @@ store::ExpressionAttributes read_expression_attributes(const Reader& reader);
 std::optional<store::Combine> read_conditional_operator(const Reader& reader);
 std::optional<std::vector<std::string>> read_attributes_to_get(const Reader& reader);
 // KeyConditions, QueryFilter, ScanFilter.
-std::optional<std::vector<store::LegacyCondition>> read_conditions(const Reader& reader, std::string_view name);
+std::optional<std::vector<store::LegacyCondition>> read_conditions(const Reader& reader,
+                                                                   std::string_view name);
 
 store::WriteOptions read_write_options(const Reader& reader);
 

@@ -12,7 +12,8 @@ Wire<store::QueryRequest> read(JsonValue body) {
   // Query alone words this limit so.
   if (request.options.limit && *request.options.limit < 1)
     problems.first(
-        "1 validation error detected: Value at 'Limit' failed to satisfy constraint: Member must have value greater "
+        "1 validation error detected: Value at 'Limit' failed to satisfy constraint: Member must have value "
+        "greater "
         "than or equal to 1");
   request.key_conditions = read_conditions(reader, "KeyConditions");
   request.key_condition = reader.string("KeyConditionExpression");

@@ -32,7 +32,8 @@ std::string_view token_of(JsonValue value) {
 
 // What AWS says of a value that should have been a scalar of the given Java type.
 std::string not_a(std::string_view type, JsonValue value) {
-  if (value.kind() == JsonValue::Kind::array) return fmt::format("Unrecognized collection type class java.lang.{}", type);
+  if (value.kind() == JsonValue::Kind::array)
+    return fmt::format("Unrecognized collection type class java.lang.{}", type);
   if (value.kind() == JsonValue::Kind::object) return std::string(kNoStructure);
   return fmt::format("{} cannot be converted to {}", token_of(value), type);
 }
@@ -78,8 +79,8 @@ Wire<> Problems::result() const {
       if (!all.empty()) all.append("; ");
       all.append(violation);
     }
-    return std::unexpected(validation_error(fmt::format("{} validation error{} detected: {}", violations_.size(),
-                                                        violations_.size() > 1 ? "s" : "", all)));
+    return std::unexpected(validation_error(fmt::format(
+        "{} validation error{} detected: {}", violations_.size(), violations_.size() > 1 ? "s" : "", all)));
   }
   if (late_) return std::unexpected(validation_error(*late_));
   return {};
@@ -100,7 +101,8 @@ std::optional<std::string> Reader::string(std::string_view name) const {
 std::optional<int64_t> Reader::integer(std::string_view name, std::string_view type) const {
   const auto value = find(name);
   if (!value) return std::nullopt;
-  if (value->kind() == JsonValue::Kind::integer || value->kind() == JsonValue::Kind::real) return value->integer();
+  if (value->kind() == JsonValue::Kind::integer || value->kind() == JsonValue::Kind::real)
+    return value->integer();
   problems_.serialization(not_a(type, *value));
   return std::nullopt;
 }
@@ -112,7 +114,8 @@ std::optional<bool> Reader::boolean(std::string_view name) const {
   if (value->kind() == JsonValue::Kind::string) {
     // AWS takes these words for booleans.
     std::string word(value->string());
-    std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(word, word.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (word == "true" || word == "yes" || word == "1") return true;
     if (word == "false" || word == "no" || word == "0") return false;
     problems_.serialization("Unexpected token received from parser");
@@ -125,17 +128,19 @@ std::optional<bool> Reader::boolean(std::string_view name) const {
 std::optional<JsonValue> Reader::list(std::string_view name) const {
   const auto value = find(name);
   if (!value || value->kind() == JsonValue::Kind::array) return value;
-  problems_.serialization(value->kind() == JsonValue::Kind::object ? std::string(kNoStructure) : "Unexpected field type");
+  problems_.serialization(value->kind() == JsonValue::Kind::object ? std::string(kNoStructure)
+                                                                   : "Unexpected field type");
   return std::nullopt;
 }
 
 std::optional<JsonValue> Reader::map(std::string_view name, std::string_view value_type) const {
   const auto value = find(name);
   if (!value || value->kind() == JsonValue::Kind::object) return value;
-  problems_.serialization(value->kind() == JsonValue::Kind::array
-                              ? fmt::format("Unrecognized collection type java.util.Map<java.lang.String, {}>",
-                                            full_type(value_type))
-                              : "Unexpected field type");
+  problems_.serialization(
+      value->kind() == JsonValue::Kind::array
+          ? fmt::format("Unrecognized collection type java.util.Map<java.lang.String, {}>",
+                        full_type(value_type))
+          : "Unexpected field type");
   return std::nullopt;
 }
 
@@ -186,7 +191,8 @@ void Reader::at_least(std::string_view member, const std::optional<int64_t>& val
 
 void Reader::at_most(std::string_view member, const std::optional<int64_t>& value, int64_t most) const {
   if (value && *value > most)
-    violation(member, std::to_string(*value), fmt::format("Member must have value less than or equal to {}", most));
+    violation(member, std::to_string(*value),
+              fmt::format("Member must have value less than or equal to {}", most));
 }
 
 void Reader::length(std::string_view member, const std::optional<std::string>& value, size_t least,
@@ -200,21 +206,24 @@ void Reader::length(std::string_view member, const std::optional<std::string>& v
 
 void Reader::pattern(std::string_view member, const std::optional<std::string>& value) const {
   if (value && !matches_name_pattern(*value))
-    violation(member, *value, fmt::format("Member must satisfy regular expression pattern: {}", kNamePattern));
+    violation(member, *value,
+              fmt::format("Member must satisfy regular expression pattern: {}", kNamePattern));
 }
 
 void Reader::count(std::string_view member, const std::optional<JsonValue>& list, std::string_view shown,
                    size_t least, size_t most) const {
   if (!list) return;
   const size_t n = size_of(*list);
-  if (n < least) violation(member, "[]", fmt::format("Member must have length greater than or equal to {}", least));
-  if (n > most) violation(member, shown, fmt::format("Member must have length less than or equal to {}", most));
+  if (n < least)
+    violation(member, "[]", fmt::format("Member must have length greater than or equal to {}", least));
+  if (n > most)
+    violation(member, shown, fmt::format("Member must have length less than or equal to {}", most));
 }
 
 bool matches_name_pattern(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
-           c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '.' || c == '-';
   });
 }
 

@@ -1,6 +1,6 @@
-// Reads a request's members out of its JSON, and collects what is wrong with them as AWS does: a member of the
-// wrong JSON type ends it at once; broken constraints are gathered into one message; rules about attribute
-// values come last.
+// Reads a request's members out of its JSON, and collects what is wrong with them as AWS does: a member of
+// the wrong JSON type ends it at once; broken constraints are gathered into one message; rules about
+// attribute values come last.
 #pragma once
 
 #include <cstdint>
@@ -84,10 +84,11 @@ class Reader {
   }
   void at_least(std::string_view member, const std::optional<int64_t>& value, int64_t least) const;
   void at_most(std::string_view member, const std::optional<int64_t>& value, int64_t most) const;
-  void length(std::string_view member, const std::optional<std::string>& value, size_t least, size_t most) const;
+  void length(std::string_view member, const std::optional<std::string>& value, size_t least,
+              size_t most) const;
   void pattern(std::string_view member, const std::optional<std::string>& value) const;  // [a-zA-Z0-9_.-]+
-  void count(std::string_view member, const std::optional<JsonValue>& list, std::string_view shown, size_t least,
-             size_t most) const;
+  void count(std::string_view member, const std::optional<JsonValue>& list, std::string_view shown,
+             size_t least, size_t most) const;
 
  private:
   std::optional<JsonValue> find(std::string_view name) const { return object_.find(name); }

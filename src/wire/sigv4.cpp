@@ -101,9 +101,12 @@ std::string canonical_query(std::string_view query) {
 std::string canonical_request(const HttpRequest& request, std::string_view signed_headers) {
   const auto question = request.target.find('?');
   const auto path = request.target.substr(0, question);
-  const auto query = question == std::string_view::npos ? std::string_view() : request.target.substr(question + 1);
-  std::string out = fmt::format("{}\n{}\n{}\n", request.method, path.empty() ? "/" : path, canonical_query(query));
-  for (const auto name : split(signed_headers, ';')) out.append(fmt::format("{}:{}\n", name, canonical_value(request, name)));
+  const auto query =
+      question == std::string_view::npos ? std::string_view() : request.target.substr(question + 1);
+  std::string out =
+      fmt::format("{}\n{}\n{}\n", request.method, path.empty() ? "/" : path, canonical_query(query));
+  for (const auto name : split(signed_headers, ';'))
+    out.append(fmt::format("{}:{}\n", name, canonical_value(request, name)));
   out.append(fmt::format("\n{}\n{}", signed_headers, to_hex(sha256(request.body))));
   return out;
 }
@@ -148,8 +151,9 @@ Wire<Authorization> parse_authorization(const HttpRequest& request) {
   auth.signature = parameter(header, "Signature");
   auth.signed_headers = parameter(header, "SignedHeaders");
   std::string missing;
-  for (const auto& [name, value] : {std::pair("Credential", credential), std::pair("Signature", auth.signature),
-                                    std::pair("SignedHeaders", auth.signed_headers)})
+  for (const auto& [name, value] :
+       {std::pair("Credential", credential), std::pair("Signature", auth.signature),
+        std::pair("SignedHeaders", auth.signed_headers)})
     if (value.empty()) missing.append(fmt::format("Authorization header requires '{}' parameter. ", name));
   if (date_header(request).empty())
     missing.append("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. ");
@@ -175,16 +179,19 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
                               "keyid/date/region/service/term, got '{}'",
                               auth.credential));
   if (!date.starts_with(scope[1]))
-    return refuse("InvalidSignatureException",
-                  fmt::format("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from "
-                              "HTTP: '{}' != '{}', from '{}'.",
-                              scope[1], date.substr(0, 8), date));
+    return refuse(
+        "InvalidSignatureException",
+        fmt::format("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from "
+                    "HTTP: '{}' != '{}', from '{}'.",
+                    scope[1], date.substr(0, 8), date));
   if (scope[3] != "dynamodb")
-    return refuse("InvalidSignatureException", "Credential should be scoped to correct service: 'dynamodb'. ");
-  if (scope[4] != "aws4_request")
     return refuse("InvalidSignatureException",
-                  fmt::format("Credential should be scoped with a valid terminator: 'aws4_request', not '{}'. ",
-                              scope[4]));
+                  "Credential should be scoped to correct service: 'dynamodb'. ");
+  if (scope[4] != "aws4_request")
+    return refuse(
+        "InvalidSignatureException",
+        fmt::format("Credential should be scoped with a valid terminator: 'aws4_request', not '{}'. ",
+                    scope[4]));
   const auto names = split(auth.signed_headers, ';');
   if (std::ranges::find(names, "host") == names.end())
     return refuse("InvalidSignatureException", "'Host' must be a 'SignedHeader' in the AWS Authorization.");
@@ -192,9 +199,10 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
   if (secret == secrets_.end())
     return refuse("UnrecognizedClientException", "The security token included in the request is invalid.");
   if (!equal_in_constant_time(expected_signature(request, auth, date, secret->second), auth.signature))
-    return refuse("InvalidSignatureException",
-                  "The request signature we calculated does not match the signature you provided. Check your AWS "
-                  "Secret Access Key and signing method. Consult the service documentation for details.");
+    return refuse(
+        "InvalidSignatureException",
+        "The request signature we calculated does not match the signature you provided. Check your AWS "
+        "Secret Access Key and signing method. Consult the service documentation for details.");
   return {};
 }
 

@@ -19,11 +19,12 @@ struct Authorization {
   std::string_view signature;
 };
 
-// Checks that a request is signed at all and that its parts are there, in AWS's words; whose signature it is and
-// whether it is right is verify()'s business.
+// Checks that a request is signed at all and that its parts are there, in AWS's words; whose signature it is
+// and whether it is right is verify()'s business.
 Wire<Authorization> parse_authorization(const net::HttpRequest& request);
 
-// Checks a request in full: time, scope, key, and the signature over method, target, headers and body as sent.
+// Checks a request in full: time, scope, key, and the signature over method, target, headers and body as
+// sent.
 class SignatureVerifier {
  public:
   SignatureVerifier(std::map<std::string, std::string, std::less<>> secrets, const Clock& clock)

@@ -24,8 +24,9 @@ using Name = std::pair<std::string_view, E>;
 constexpr std::array<Name<item::Type>, 3> kKeyTypes = {
     {{"B", item::Type::B}, {"N", item::Type::N}, {"S", item::Type::S}}};
 constexpr std::array<Name<KeyRole>, 2> kRoles = {{{"HASH", KeyRole::hash}, {"RANGE", KeyRole::range}}};
-constexpr std::array<Name<ProjectionType>, 3> kProjections = {
-    {{"ALL", ProjectionType::all}, {"INCLUDE", ProjectionType::include}, {"KEYS_ONLY", ProjectionType::keys_only}}};
+constexpr std::array<Name<ProjectionType>, 3> kProjections = {{{"ALL", ProjectionType::all},
+                                                               {"INCLUDE", ProjectionType::include},
+                                                               {"KEYS_ONLY", ProjectionType::keys_only}}};
 constexpr std::array<Name<BillingMode>, 2> kBillingModes = {
     {{"PROVISIONED", BillingMode::provisioned}, {"PAY_PER_REQUEST", BillingMode::pay_per_request}}};
 
@@ -67,7 +68,8 @@ std::string show_key_schema(JsonValue list) {
       const auto value = e.value().find(member);
       return value && value->kind() == JsonValue::Kind::string ? value->string() : std::string_view("null");
     };
-    shown.append(fmt::format("KeySchemaElement(attributeName={}, keyType={})", text("AttributeName"), text("KeyType")));
+    shown.append(fmt::format("KeySchemaElement(attributeName={}, keyType={})", text("AttributeName"),
+                             text("KeyType")));
   }
   return shown + "]";
 }
@@ -114,7 +116,8 @@ std::vector<store::KeyElement> read_key_schema(const Reader& reader, size_t most
   for (JsonElements e(*list); e.next();) {
     ++number;
     if (!is_structure(e.value(), "KeySchemaElement", reader.problems())) continue;
-    const Reader entry(e.value(), reader.problems(), fmt::format("{}.{}.member", reader.path_of("KeySchema"), number));
+    const Reader entry(e.value(), reader.problems(),
+                       fmt::format("{}.{}.member", reader.path_of("KeySchema"), number));
     const auto name = entry.string("AttributeName");
     entry.require("AttributeName", name);
     entry.require("KeyType", entry.string("KeyType"));
@@ -125,7 +128,8 @@ std::vector<store::KeyElement> read_key_schema(const Reader& reader, size_t most
 }
 
 store::IndexDefinition read_index(const Reader& reader, bool global) {
-  // Four HASH and four RANGE attributes in a global index; what is beyond is refused in plain words further in.
+  // Four HASH and four RANGE attributes in a global index; what is beyond is refused in plain words further
+  // in.
   constexpr size_t kMaxGlobalKeys = 100;
   store::IndexDefinition index;
   const auto name = reader.string("IndexName");
@@ -216,7 +220,8 @@ void refuse_streams(const Reader& reader) {
         "StreamSpecification");
   else if (inner.string("StreamViewType"))
     reader.problems().late(
-        "One or more parameter values were invalid: Table is being created with a stream disabled, UpdateViewType "
+        "One or more parameter values were invalid: Table is being created with a stream disabled, "
+        "UpdateViewType "
         "should not be specified");
 }
 
@@ -234,8 +239,10 @@ void append_keys(std::string& out, const std::vector<store::KeyElement>& keys) {
 void append_throughput(std::string& out, const std::optional<store::Throughput>& throughput,
                        const TableDescription* table) {
   JsonObjectWriter json(out);
-  if (table && table->last_increase) json.number("LastIncreaseDateTime", epoch_seconds(*table->last_increase));
-  if (table && table->last_decrease) json.number("LastDecreaseDateTime", epoch_seconds(*table->last_decrease));
+  if (table && table->last_increase)
+    json.number("LastIncreaseDateTime", epoch_seconds(*table->last_increase));
+  if (table && table->last_decrease)
+    json.number("LastDecreaseDateTime", epoch_seconds(*table->last_decrease));
   json.number("NumberOfDecreasesToday", int64_t{0});
   json.number("ReadCapacityUnits", throughput ? throughput->read : 0);
   json.number("WriteCapacityUnits", throughput ? throughput->write : 0);
@@ -257,7 +264,8 @@ void append_warm(JsonObjectWriter& json, const std::optional<store::OptionalThro
   inner.number("WriteUnitsPerSecond", warm && warm->write ? *warm->write : kBaseWrite);
 }
 
-void append_index(std::string& out, const IndexDescription& index, const TableDescription& table, bool global) {
+void append_index(std::string& out, const IndexDescription& index, const TableDescription& table,
+                  bool global) {
   const auto& d = index.definition;
   JsonObjectWriter json(out);
   if (index.backfilling) json.boolean("Backfilling", true);
@@ -301,7 +309,8 @@ void append_billing(JsonObjectWriter& json, const TableDescription& table) {
                                           std::pair("TableThroughputModeSummary", "TableThroughputMode")}) {
       JsonObjectWriter inner(json.key(summary));
       inner.string(member, mode);
-      if (was_on_demand) inner.number("LastUpdateToPayPerRequestDateTime", epoch_seconds(*table.on_demand_since));
+      if (was_on_demand)
+        inner.number("LastUpdateToPayPerRequestDateTime", epoch_seconds(*table.on_demand_since));
     }
   }
   append_maxima(json, d.on_demand_throughput);
@@ -336,7 +345,8 @@ void append_description(std::string& out, const TableDescription& table) {
   if (d.table_class) {
     JsonObjectWriter inner(json.key("TableClassSummary"));
     inner.string("TableClass", class_name(*d.table_class));
-    if (table.table_class_changed) inner.number("LastUpdateDateTime", epoch_seconds(*table.table_class_changed));
+    if (table.table_class_changed)
+      inner.number("LastUpdateDateTime", epoch_seconds(*table.table_class_changed));
   }
   if (d.encryption && d.encryption->enabled) {
     JsonObjectWriter inner(json.key("SSEDescription"));

@@ -23,7 +23,8 @@ std::optional<std::vector<store::LegacyUpdate>> read_updates(const Reader& reade
       reader.problems().late("One or more parameter values were invalid: Empty attribute name");
     if (update.attribute.size() > 65535)
       reader.problems().late(
-          "One or more parameter values were invalid: Attribute name is too large, must be less than 65536 bytes");
+          "One or more parameter values were invalid: Attribute name is too large, must be less than 65536 "
+          "bytes");
     if (const auto action = entry.choice<std::string_view>("Action", kActions)) update.action = *action;
     if (const auto value = entry.structure("Value", "AttributeValue")) {
       std::string flat;

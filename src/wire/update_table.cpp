@@ -27,11 +27,14 @@ store::GlobalIndexUpdate read_index_update(const Reader& entry) {
     change.throughput = read_throughput(*reader);
     change.on_demand_throughput = read_on_demand(*reader);
     change.warm_throughput = read_warm(*reader);
-    if (!change.on_demand_throughput && !change.warm_throughput) reader->require("ProvisionedThroughput", change.throughput);
+    if (!change.on_demand_throughput && !change.warm_throughput)
+      reader->require("ProvisionedThroughput", change.throughput);
     update.change = std::move(change);
   }
-  if (const auto reader = inner("Create", "CreateGlobalSecondaryIndexAction")) update.create = read_index(*reader, true);
-  if (const auto reader = inner("Delete", "DeleteGlobalSecondaryIndexAction")) update.remove = read_index_name(*reader);
+  if (const auto reader = inner("Create", "CreateGlobalSecondaryIndexAction"))
+    update.create = read_index(*reader, true);
+  if (const auto reader = inner("Delete", "DeleteGlobalSecondaryIndexAction"))
+    update.remove = read_index_name(*reader);
   return update;
 }
 

@@ -1,0 +1,42 @@
+// The contract on the embedded engine.
+#include <filesystem>
+
+#include "base/clock.h"
+#include "contract/contract.h"
+#include "engine/engine.h"
+
+namespace tabella::contract {
+namespace {
+
+class EngineSubject final : public Subject {
+ public:
+  EngineSubject() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tabella-contract-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    restart();
+  }
+  ~EngineSubject() override {
+    engine_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  store::Store& store() override { return *engine_; }
+  void restart() override {
+    engine_.reset();
+    // What a test acknowledges is not what it is about: the crash tests watch the disk.
+    engine_ = std::make_unique<engine::Engine>(
+        engine::Engine::Options{.folder = folder_, .durability = engine::Durability::relaxed}, clock_);
+  }
+
+ private:
+  std::filesystem::path folder_;
+  SystemClock clock_;
+  std::unique_ptr<engine::Engine> engine_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Engine, StoreContract,
+                         testing::Values(Implementation{"engine", [] { return std::make_unique<EngineSubject>(); }}),
+                         [](const auto& parameter) { return parameter.param.name; });
+
+}  // namespace
+}  // namespace tabella::contract
