@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -83,47 +81,36 @@ ServeOptions understand(const Given& given) {
   return options;
 }
 
-// TOML for CLI11: names as the flags have them, without the dashes.
-class TomlConfig : public CLI::Config {
- public:
-  std::string to_config(const CLI::App*, bool, bool, std::string) const override { return {}; }
-
-  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-    std::stringstream text;
-    text << input.rdbuf();
-    try {
-      const auto table = toml::parse(text.str());
-      std::vector<CLI::ConfigItem> items;
-      for (const auto& [key, node] : table) {
-        CLI::ConfigItem item;
-        // Within the subcommand's section, where the options live.
-        item.parents = {"serve"};
-        item.name = std::string(key.str());
-        add_inputs(item, node);
-        items.push_back(std::move(item));
-      }
-      return items;
-    } catch (const toml::parse_error& error) {
-      throw CLI::FileError(fmt::format("the configuration file is not valid TOML: {} (line {})",
-                                       error.description(), error.source().begin.line));
-    }
+std::vector<std::string> values_of(const toml::node& node, std::string_view key) {
+  if (const auto* array = node.as_array()) {
+    std::vector<std::string> values;
+    for (const auto& element : *array)
+      for (auto& value : values_of(element, key)) values.push_back(std::move(value));
+    return values;
   }
+  if (const auto text = node.value_exact<std::string>()) return {*text};
+  if (const auto number = node.value_exact<int64_t>()) return {std::to_string(*number)};
+  throw Mistake(fmt::format("the configuration file: '{}' must be a string, a number or a list of them", key));
+}
 
- private:
-  static void add_inputs(CLI::ConfigItem& item, const toml::node& node) {
-    if (const auto* array = node.as_array()) {
-      for (const auto& element : *array) add_inputs(item, element);
-      return;
-    }
-    if (const auto text = node.value<std::string>())
-      item.inputs.push_back(*text);
-    else if (const auto number = node.value<int64_t>())
-      item.inputs.push_back(std::to_string(*number));
-    else
-      throw CLI::FileError(
-          fmt::format("the configuration file: '{}' must be a string, a number or a list", item.name));
+// Gives the options that neither a flag nor a variable has set their values from the file.
+void read_config(CLI::App& serve, const std::string& path) {
+  toml::table table;
+  try {
+    table = toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    throw Mistake(fmt::format("the configuration file {} cannot be read as TOML: {} (line {})", path,
+                              error.description(), error.source().begin.line));
   }
-};
+  for (const auto& [key, node] : table) {
+    auto* option = serve.get_option_no_throw("--" + std::string(key.str()));
+    if (!option || key.str() == "config" || key.str() == "help")
+      throw Mistake(fmt::format("the configuration file {} has an unknown option: {}", path, key.str()));
+    if (option->count() > 0) continue;
+    for (auto& value : values_of(node, key.str())) option->add_result(std::move(value));
+    option->run_callback();
+  }
+}
 
 void add_serve_options(CLI::App& serve, Given& given) {
   const auto add = [&](const std::string& flag, auto& target, const std::string& help) {
@@ -171,7 +158,6 @@ Command parse_command_line(int argc, const char* const* argv) {
       "Each option can also be given as a variable (--data as TABELLA_DATA) or in a TOML file (data = "
       "\"…\").");
   add_serve_options(*serve, given);
-  app.config_formatter(std::make_shared<TomlConfig>());
   std::string config_file;
   serve->add_option("--config", config_file, "TOML file with options named as the flags are")
       ->type_name("FILE")
@@ -179,14 +165,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   Command command;
   try {
     app.parse(argc, argv);
-    if (!config_file.empty()) {
-      // A second pass, now that the file is known: what flags and variables set stays set.
-      app.clear();
-      given = {};
-      app.set_config("--unused-config", config_file, "", true)->group("");
-      app.allow_config_extras(CLI::config_extras_mode::error);
-      app.parse(argc, argv);
-    }
+    if (!config_file.empty()) read_config(*serve, config_file);
     command.serve = understand(given);
   } catch (const CLI::CallForHelp&) {
     command.output = serve->parsed() ? serve->help() : app.help();

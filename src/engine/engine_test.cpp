@@ -1,0 +1,171 @@
+// What the engine promises beyond Store's contract: keys, the cache, the writer.
+#include <filesystem>
+#include <thread>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "engine/item_cache.h"
+#include "engine/keys.h"
+#include "item/value.h"
+
+namespace tabella::engine {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tabella-engine-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::filesystem::path path;
+};
+
+std::string sort_key(const item::Value& value) {
+  std::string key;
+  keys::append_sort(key, item::ValueView(item::encode(value)));
+  return key;
+}
+
+TEST(Keys, OrderStringsByTheirBytes) {
+  const std::vector<std::string> ordered = {"", std::string(1, '\0'), std::string(2, '\0'), std::string("\0\xff", 2),
+                                            std::string(1, '\1'), "a", std::string("a\0", 2), std::string("a\0b", 3), "ab", "b", "\xff"};
+  for (size_t i = 1; i < ordered.size(); ++i)
+    EXPECT_LT(sort_key(item::Value::string(ordered[i - 1])), sort_key(item::Value::string(ordered[i]))) << i;
+}
+
+TEST(Keys, EndAfterAllWithAPrefix) {
+  EXPECT_EQ(keys::end_of("ab"), "ac");
+  EXPECT_EQ(keys::end_of("a\xff\xff"), "b");
+}
+
+TEST(ItemCache, NeverKeepsWhatACommitReplaced) {
+  const Folder folder;
+  Database database(folder.path, Durability::relaxed);
+  ItemCache cache(database, 1u << 20);
+  Batch batch;
+  batch.put("key", "old");
+  database.write(batch);
+  EXPECT_EQ(cache.get("key"), "old");
+
+  const ItemCache::Written written = {{"key", "new"}};
+  cache.before_commit(written);
+  EXPECT_EQ(cache.get("key"), "old") << "read from the database, and not taken in";
+  batch.clear();
+  batch.put("key", "new");
+  database.write(batch);
+  EXPECT_EQ(cache.get("key"), "new");
+  cache.after_commit(written);
+  EXPECT_EQ(cache.get("key"), "new");
+
+  const ItemCache::Written removed = {{"key", std::nullopt}};
+  cache.before_commit(removed);
+  batch.clear();
+  batch.remove("key");
+  database.write(batch);
+  cache.after_commit(removed);
+  EXPECT_EQ(cache.get("key"), std::nullopt);
+}
+
+TEST(ItemCache, StaysWithinItsBytes) {
+  const Folder folder;
+  Database database(folder.path, Durability::relaxed);
+  ItemCache cache(database, 1u << 20);
+  for (int i = 0; i < 20'000; ++i) {
+    const ItemCache::Written written = {{"key" + std::to_string(i), std::string(500, 'x')}};
+    cache.before_commit(written);
+    cache.after_commit(written);
+  }
+  int kept = 0;
+  for (int i = 0; i < 20'000; ++i) kept += cache.get("key" + std::to_string(i)).has_value() ? 1 : 0;
+  EXPECT_GT(kept, 500);
+  EXPECT_LT(kept, 2200);
+}
+
+TEST(Writer, RunsChangesOneAfterTheOtherFromManyThreads) {
+  const Folder folder;
+  Database database(folder.path, Durability::relaxed);
+  ItemCache cache(database, 1u << 20);
+  Catalogue catalogue;
+  Writer writer(database, cache, catalogue);
+  constexpr int kThreads = 4;
+  constexpr int kCallers = 20;
+  constexpr int kEach = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&] {
+      boost::asio::io_context context;
+      for (int c = 0; c < kCallers; ++c)
+        boost::asio::co_spawn(
+            context,
+            [&]() -> boost::asio::awaitable<void> {
+              for (int i = 0; i < kEach; ++i)
+                co_await writer.execute([](WriteContext& write) {
+                  const auto old = write.get("counter");
+                  write.put("counter", std::to_string((old ? std::stoi(*old) : 0) + 1));
+                });
+            },
+            boost::asio::detached);
+      context.run();
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(cache.get("counter"), std::to_string(kThreads * kCallers * kEach));
+  writer.stop();
+  EXPECT_EQ(database.get("counter"), std::to_string(kThreads * kCallers * kEach));
+}
+
+TEST(Writer, LetsAFailingChangeDisturbNobody) {
+  const Folder folder;
+  Database database(folder.path, Durability::relaxed);
+  ItemCache cache(database, 1u << 20);
+  Catalogue catalogue;
+  Writer writer(database, cache, catalogue);
+  boost::asio::io_context context;
+  bool thrown = false;
+  boost::asio::co_spawn(
+      context,
+      [&]() -> boost::asio::awaitable<void> {
+        try {
+          co_await writer.execute([](WriteContext&) { throw std::runtime_error("no"); });
+        } catch (const std::runtime_error&) {
+          thrown = true;
+        }
+        co_await writer.execute([](WriteContext& write) { write.put("a", "1"); });
+      },
+      boost::asio::detached);
+  context.run();
+  EXPECT_TRUE(thrown);
+  EXPECT_EQ(cache.get("a"), "1");
+}
+
+TEST(Engine, RefusesAFolderInUseOrFromTheFuture) {
+  const Folder folder;
+  const SystemClock clock;
+  const auto failure = [&]() -> std::string {
+    try {
+      Engine engine({.folder = folder.path}, clock);
+      return "opened";
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+  };
+  {
+    Engine engine({.folder = folder.path}, clock);
+    EXPECT_NE(failure().find("is in use by another process"), std::string::npos) << failure();
+  }
+  {
+    Database database(folder.path, Durability::sync);
+    Batch batch;
+    batch.put(keys::meta("format"), "\x63");
+    database.write(batch);
+  }
+  EXPECT_NE(failure().find("written by a newer version"), std::string::npos) << failure();
+}
+
+}  // namespace
+}  // namespace tabella::engine

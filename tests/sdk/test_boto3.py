@@ -1,0 +1,137 @@
+"""boto3, client and resource, unchanged, against the real binary with default settings."""
+
+import decimal
+import os
+import sys
+import unittest
+
+import boto3
+from boto3.dynamodb.conditions import Attr, Key
+from boto3.dynamodb.types import Binary
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+from server import Server  # noqa: E402
+
+SETTINGS = dict(region_name="eu-central-1", aws_access_key_id="anything", aws_secret_access_key="at-all")
+
+
+class Boto3Test(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server().start()
+        cls.client = boto3.client("dynamodb", endpoint_url=cls.server.endpoint, **SETTINGS)
+        cls.resource = boto3.resource("dynamodb", endpoint_url=cls.server.endpoint, **SETTINGS)
+        cls.table = cls.resource.create_table(
+            TableName="orders", BillingMode="PAY_PER_REQUEST",
+            AttributeDefinitions=[{"AttributeName": n, "AttributeType": t}
+                                  for n, t in (("customer", "S"), ("number", "N"), ("state", "S"))],
+            KeySchema=[{"AttributeName": "customer", "KeyType": "HASH"}, {"AttributeName": "number", "KeyType": "RANGE"}],
+            GlobalSecondaryIndexes=[{"IndexName": "by_state", "Projection": {"ProjectionType": "ALL"},
+                                     "KeySchema": [{"AttributeName": "state", "KeyType": "HASH"},
+                                                   {"AttributeName": "number", "KeyType": "RANGE"}]}])
+        cls.table.wait_until_exists()
+        with cls.table.batch_writer() as batch:
+            for n in range(120):
+                batch.put_item(Item={"customer": f"c{n % 3}", "number": n, "state": "open" if n % 2 else "done",
+                                     "text": "x" * 20_000})
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        assert cls.server.stop() == 0
+
+    def test_keeps_every_type(self):
+        item = {"customer": "types", "number": decimal.Decimal("1.5"), "set": {"a", "b"}, "numbers": {1, 2},
+                "binary": b"\x00\xff", "list": [1, "two", None, True, {"deep": []}], "empty": ""}
+        self.table.put_item(Item=item)
+        found = self.table.get_item(Key={"customer": "types", "number": decimal.Decimal("1.5")}, ConsistentRead=True)["Item"]
+        item["binary"] = Binary(b"\x00\xff")
+        self.assertEqual(found, item)
+
+    def test_queries_with_conditions_filters_and_pages(self):
+        pages = list(self.client.get_paginator("query").paginate(
+            TableName="orders", KeyConditionExpression="customer = :c", ExpressionAttributeValues={":c": {"S": "c1"}},
+            ScanIndexForward=False, PaginationConfig={"PageSize": 7}))
+        numbers = [int(item["number"]["N"]) for page in pages for item in page["Items"]]
+        self.assertEqual(numbers, sorted(range(1, 120, 3), reverse=True))
+        self.assertGreater(len(pages), 5)
+        found = self.table.query(KeyConditionExpression=Key("customer").eq("c0") & Key("number").between(30, 60),
+                                 FilterExpression=Attr("state").eq("open"), ProjectionExpression="#n",
+                                 ExpressionAttributeNames={"#n": "number"})
+        self.assertEqual([int(i["number"]) for i in found["Items"]], [33, 39, 45, 51, 57])
+
+    def test_queries_an_index(self):
+        found = self.table.query(IndexName="by_state", KeyConditionExpression=Key("state").eq("open") & Key("number").lt(10))
+        self.assertEqual([int(i["number"]) for i in found["Items"]], [1, 3, 5, 7, 9])
+
+    def test_scans_with_a_paginator_and_in_parallel(self):
+        count = sum(len(page["Items"]) for page in self.client.get_paginator("scan").paginate(
+            TableName="orders", FilterExpression="begins_with(customer, :c)", ExpressionAttributeValues={":c": {"S": "c"}}))
+        self.assertEqual(count, 120)
+        segments = [self.client.scan(TableName="orders", Segment=s, TotalSegments=4, Select="COUNT")["Count"] for s in range(4)]
+        self.assertGreater(min(segments), -1)
+
+    def test_updates_conditionally(self):
+        key = {"customer": "conditional", "number": 1}
+        self.table.put_item(Item={**key, "version": 1, "tags": {"a"}}, ConditionExpression=Attr("customer").not_exists())
+        with self.assertRaises(self.client.exceptions.ConditionalCheckFailedException) as failure:
+            self.table.put_item(Item=key, ConditionExpression="attribute_not_exists(customer)")
+        self.assertEqual(failure.exception.response["Error"]["Message"], "The conditional request failed")
+        updated = self.table.update_item(
+            Key=key, UpdateExpression="SET version = version + :one ADD tags :tags REMOVE nothing",
+            ConditionExpression=Attr("version").eq(1), ExpressionAttributeValues={":one": 1, ":tags": {"b"}},
+            ReturnValues="UPDATED_NEW")
+        self.assertEqual(updated["Attributes"], {"version": 2, "tags": {"a", "b"}})
+
+    def test_batches(self):
+        keys = [{"customer": {"S": f"c{n % 3}"}, "number": {"N": str(n)}} for n in range(40)]
+        found = self.client.batch_get_item(RequestItems={"orders": {"Keys": keys, "ProjectionExpression": "customer"}},
+                                           ReturnConsumedCapacity="TOTAL")
+        self.assertEqual(len(found["Responses"]["orders"]), 40)
+        self.assertEqual(found["UnprocessedKeys"], {})
+        self.assertEqual(found["ConsumedCapacity"][0]["TableName"], "orders")
+
+    def test_describes_tables_and_waits(self):
+        self.client.create_table(TableName="short-lived", BillingMode="PAY_PER_REQUEST",
+                                 AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+                                 KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}])
+        self.client.get_waiter("table_exists").wait(TableName="short-lived", WaiterConfig={"Delay": 1, "MaxAttempts": 5})
+        description = self.client.describe_table(TableName="short-lived")["Table"]
+        self.assertEqual(description["TableStatus"], "ACTIVE")
+        self.assertIn("short-lived", self.client.list_tables()["TableNames"])
+        self.client.tag_resource(ResourceArn=description["TableArn"], Tags=[{"Key": "a", "Value": "b"}])
+        self.assertEqual(self.client.list_tags_of_resource(ResourceArn=description["TableArn"])["Tags"], [{"Key": "a", "Value": "b"}])
+        self.client.delete_table(TableName="short-lived")
+        self.client.get_waiter("table_not_exists").wait(TableName="short-lived", WaiterConfig={"Delay": 1, "MaxAttempts": 5})
+
+    def test_adds_an_index_to_a_filled_table(self):
+        self.client.update_table(
+            TableName="orders", AttributeDefinitions=[{"AttributeName": "number", "AttributeType": "N"}],
+            GlobalSecondaryIndexUpdates=[{"Create": {"IndexName": "by_number", "Projection": {"ProjectionType": "KEYS_ONLY"},
+                                                     "KeySchema": [{"AttributeName": "number", "KeyType": "HASH"}]}}])
+        while True:
+            indexes = self.client.describe_table(TableName="orders")["Table"]["GlobalSecondaryIndexes"]
+            if all(index["IndexStatus"] == "ACTIVE" for index in indexes):
+                break
+        found = self.table.query(IndexName="by_number", KeyConditionExpression=Key("number").eq(77))
+        self.assertEqual(found["Items"], [{"customer": "c2", "number": 77}])
+
+
+class SignatureTest(unittest.TestCase):
+    def test_requires_the_configured_key(self):
+        with Server("--access-key", "AKIDEXAMPLE:secret") as server:
+            def client(key, secret):
+                return boto3.client("dynamodb", endpoint_url=server.endpoint, region_name="us-east-1", aws_access_key_id=key,
+                                    aws_secret_access_key=secret, config=Config(retries={"max_attempts": 1}))
+            self.assertEqual(client("AKIDEXAMPLE", "secret").list_tables()["TableNames"], [])
+            for key, secret, error in (("AKIDEXAMPLE", "wrong", "InvalidSignatureException"),
+                                       ("stranger", "secret", "UnrecognizedClientException")):
+                with self.assertRaises(ClientError) as failure:
+                    client(key, secret).list_tables()
+                self.assertEqual(failure.exception.response["Error"]["Code"], error)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
