@@ -90,7 +90,8 @@ std::vector<std::string> values_of(const toml::node& node, std::string_view key)
   }
   if (const auto text = node.value_exact<std::string>()) return {*text};
   if (const auto number = node.value_exact<int64_t>()) return {std::to_string(*number)};
-  throw Mistake(fmt::format("the configuration file: '{}' must be a string, a number or a list of them", key));
+  throw Mistake(
+      fmt::format("the configuration file: '{}' must be a string, a number or a list of them", key));
 }
 
 // Gives the options that neither a flag nor a variable has set their values from the file.
@@ -168,7 +169,7 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (!config_file.empty()) read_config(*serve, config_file);
     command.serve = understand(given);
   } catch (const CLI::CallForHelp&) {
-    command.output = serve->parsed() ? serve->help() : app.help();
+    command.output = serve->parsed() ? serve->help("tabella") : app.help();
   } catch (const CLI::CallForVersion& version) {
     command.output = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {

@@ -45,7 +45,8 @@ TEST(Compression, StopsAtTheLimit) {
 
 TEST(Compression, RefusesDamage) {
   auto packed = compress("some text that is long enough to be cut", Compression::gzip);
-  EXPECT_EQ(decompress(packed.substr(0, packed.size() / 2), Compression::gzip, 1000).error, DecompressError::malformed);
+  EXPECT_EQ(decompress(packed.substr(0, packed.size() / 2), Compression::gzip, 1000).error,
+            DecompressError::malformed);
   EXPECT_EQ(decompress("garbage", Compression::gzip, 1000).error, DecompressError::malformed);
   EXPECT_EQ(decompress("", Compression::gzip, 1000).error, DecompressError::malformed);
 }

@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <thread>
 
+#include <gtest/gtest.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <gtest/gtest.h>
 
 #include "base/clock.h"
 #include "engine/engine.h"
@@ -33,8 +33,17 @@ std::string sort_key(const item::Value& value) {
 }
 
 TEST(Keys, OrderStringsByTheirBytes) {
-  const std::vector<std::string> ordered = {"", std::string(1, '\0'), std::string(2, '\0'), std::string("\0\xff", 2),
-                                            std::string(1, '\1'), "a", std::string("a\0", 2), std::string("a\0b", 3), "ab", "b", "\xff"};
+  const std::vector<std::string> ordered = {"",
+                                            std::string(1, '\0'),
+                                            std::string(2, '\0'),
+                                            std::string("\0\xff", 2),
+                                            std::string(1, '\1'),
+                                            "a",
+                                            std::string("a\0", 2),
+                                            std::string("a\0b", 3),
+                                            "ab",
+                                            "b",
+                                            "\xff"};
   for (size_t i = 1; i < ordered.size(); ++i)
     EXPECT_LT(sort_key(item::Value::string(ordered[i - 1])), sort_key(item::Value::string(ordered[i]))) << i;
 }

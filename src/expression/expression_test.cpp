@@ -116,25 +116,31 @@ TEST(ConditionExpression, RefusesRedundantParentheses) {
   EXPECT_EQ(holds("n = ((:n))"), "The expression has redundant parentheses;");
   EXPECT_EQ(holds("(n > :n) AND ((n) > :n AND (n > :n))"), "true");
   EXPECT_EQ(holds("(NOT (n = :n))"), "true");
-  EXPECT_EQ(holds(std::string(2000, '(') + "n = :n" + std::string(2000, ')')), "The expression has redundant parentheses;");
+  EXPECT_EQ(holds(std::string(2000, '(') + "n = :n" + std::string(2000, ')')),
+            "The expression has redundant parentheses;");
 }
 
 TEST(ConditionExpression, RefusesReservedWordsUndefinedAndMisused) {
   EXPECT_EQ(holds("size = :n"), "Attribute name is a reserved keyword; reserved keyword: size");
   EXPECT_EQ(holds("#x = :n"),
             "An expression attribute name used in the document path is not defined; attribute name: #x");
-  EXPECT_EQ(holds("n = :x"), "An expression attribute value used in expression is not defined; attribute value: :x");
+  EXPECT_EQ(holds("n = :x"),
+            "An expression attribute value used in expression is not defined; attribute value: :x");
   EXPECT_EQ(holds("foo(n)"), "Invalid function name; function: foo");
-  EXPECT_EQ(holds("size(n)"), "The function is not allowed to be used this way in an expression; function: size");
+  EXPECT_EQ(holds("size(n)"),
+            "The function is not allowed to be used this way in an expression; function: size");
   EXPECT_EQ(holds("attribute_exists(n) = :n"),
             "The function is not allowed to be used this way in an expression; function: attribute_exists");
   EXPECT_EQ(holds("contains(n, n)"),
-            "The first operand must be distinct from the remaining operands for this operator or function; operator: "
+            "The first operand must be distinct from the remaining operands for this operator or function; "
+            "operator: "
             "contains, first operand: [n]");
-  EXPECT_EQ(holds("begins_with(n, :n)"),
-            "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N");
+  EXPECT_EQ(
+      holds("begins_with(n, :n)"),
+      "Incorrect operand type for operator or function; operator or function: begins_with, operand type: N");
   EXPECT_EQ(holds("n BETWEEN :m AND :n"),
-            "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower bound operand: "
+            "The BETWEEN operator requires upper bound to be greater than or equal to lower bound; lower "
+            "bound operand: "
             "AttributeValue: {N:5}, upper bound operand: AttributeValue: {N:2}");
   EXPECT_EQ(holds("attribute_exists(:n)"),
             "Operator or function requires a document path; operator or function: attribute_exists");
@@ -155,7 +161,8 @@ TEST(UpdateExpression, SetsRemovesAddsAndDeletes) {
   EXPECT_EQ(updated("ADD n :n, t :ss", R"({"n":{"N":"3"}})"), R"({"n":{"N":"5"},"t":{"SS":["x"]}})");
   EXPECT_EQ(updated("DELETE ss :ss", R"({"ss":{"SS":["x","y"]}})"), R"({"ss":{"SS":["y"]}})");
   EXPECT_EQ(updated("DELETE ss :ss", R"({"ss":{"SS":["x"]}})"), "{}");
-  EXPECT_EQ(updated("SET l = list_append(if_not_exists(l, :l), :l)", "{}"), R"({"l":{"L":[{"S":"z"},{"S":"z"}]}})");
+  EXPECT_EQ(updated("SET l = list_append(if_not_exists(l, :l), :l)", "{}"),
+            R"({"l":{"L":[{"S":"z"},{"S":"z"}]}})");
 }
 
 TEST(UpdateExpression, MeansTheListAsItWas) {
@@ -164,18 +171,22 @@ TEST(UpdateExpression, MeansTheListAsItWas) {
   EXPECT_EQ(updated("REMOVE a[0], a[2]", list), R"({"a":{"L":[{"N":"3"},{"N":"5"}]}})");
   EXPECT_EQ(updated("SET a[90] = :s, a[17] = :n", list),
             R"({"a":{"L":[{"N":"2"},{"N":"3"},{"N":"4"},{"N":"5"},{"N":"2"},{"S":"b"}]}})");
-  EXPECT_EQ(updated("REMOVE l[0], l[1].x", R"({"l":{"L":[{"S":"a"},{"M":{"x":{"S":"b"}}}]}})"), R"({"l":{"L":[{"M":{}}]}})");
+  EXPECT_EQ(updated("REMOVE l[0], l[1].x", R"({"l":{"L":[{"S":"a"},{"M":{"x":{"S":"b"}}}]}})"),
+            R"({"l":{"L":[{"M":{}}]}})");
 }
 
 TEST(UpdateExpression, RefusesOverlappingPaths) {
   EXPECT_EQ(updated("SET a = :n, a = :s"),
-            "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a], path "
+            "Two document paths overlap with each other; must remove or rewrite one of these paths; path "
+            "one: [a], path "
             "two: [a]");
   EXPECT_EQ(updated("SET a.b[1] = :n REMOVE a.b"),
-            "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a, b, "
+            "Two document paths overlap with each other; must remove or rewrite one of these paths; path "
+            "one: [a, b, "
             "[1]], path two: [a, b]");
   EXPECT_EQ(updated("SET a.b = :n, a[1] = :n"),
-            "Two document paths conflict with each other; must remove or rewrite one of these paths; path one: [a, b], "
+            "Two document paths conflict with each other; must remove or rewrite one of these paths; path "
+            "one: [a, b], "
             "path two: [a, [1]]");
 }
 
@@ -185,11 +196,13 @@ TEST(UpdateExpression, RefusesWhatCannotBe) {
   EXPECT_EQ(updated("SET absent.x = :n"),
             "The document path provided in the update expression is invalid for update");
   EXPECT_EQ(updated("SET q = pk + :n"), "An operand in the update expression has an incorrect data type");
-  EXPECT_EQ(updated("SET a = :n SET b = :n"), "The \"SET\" section can only be used once in an update expression;");
+  EXPECT_EQ(updated("SET a = :n SET b = :n"),
+            "The \"SET\" section can only be used once in an update expression;");
   EXPECT_EQ(updated("ADD a :s"),
             "Incorrect operand type for operator or function; operator: ADD, operand type: STRING");
-  EXPECT_EQ(updated("SET a = list_append(:s, :l)"),
-            "Incorrect operand type for operator or function; operator or function: list_append, operand type: S");
+  EXPECT_EQ(
+      updated("SET a = list_append(:s, :l)"),
+      "Incorrect operand type for operator or function; operator or function: list_append, operand type: S");
   EXPECT_EQ(updated("SET a = list_append(list_append(:l, :l), :l)"),
             "The function is not allowed to be used this way in an expression; function: list_append");
   EXPECT_EQ(updated("SET a = if_not_exists(:n, :n)"),
@@ -222,9 +235,11 @@ TEST(ProjectionExpression, RefusesBadPaths) {
   EXPECT_EQ(projected("a, "), "Syntax error; token: \"<EOF>\", near: \",\"");
   EXPECT_EQ(projected("pk, status"), "Attribute name is a reserved keyword; reserved keyword: status");
   EXPECT_EQ(projected("a.b, a"),
-            "Two document paths overlap with each other; must remove or rewrite one of these paths; path one: [a, b], "
+            "Two document paths overlap with each other; must remove or rewrite one of these paths; path "
+            "one: [a, b], "
             "path two: [a]");
-  EXPECT_EQ(projected("a[99999999999999]"), "List index is not within the allowable range; index: [99999999999999]");
+  EXPECT_EQ(projected("a[99999999999999]"),
+            "List index is not within the allowable range; index: [99999999999999]");
   std::string deep = "a";
   for (int i = 0; i < 32; ++i) deep += ".a";
   EXPECT_EQ(projected(deep), "The document path has too many nesting levels; nesting levels: 33");
@@ -249,7 +264,8 @@ TEST(KeyCondition, BecomesPredicates) {
   EXPECT_EQ(predicates("(pk = :s) AND (begins_with(sk, :s))"), "pk0 sk6 ");
   EXPECT_EQ(predicates("pk = :s OR sk = :s"), "Invalid operator used in KeyConditionExpression: OR");
   EXPECT_EQ(predicates("pk <> :s"), "Invalid operator used in KeyConditionExpression: <>");
-  EXPECT_EQ(predicates("pk = :s AND pk = :s"), "KeyConditionExpressions must only contain one condition per key");
+  EXPECT_EQ(predicates("pk = :s AND pk = :s"),
+            "KeyConditionExpressions must only contain one condition per key");
   EXPECT_EQ(predicates("pk.a = :s"), "KeyConditionExpressions cannot have conditions on nested attributes");
   EXPECT_EQ(predicates("size(pk) = :n"), "KeyConditionExpressions cannot contain nested operations");
 }

@@ -35,7 +35,8 @@ TEST(Number, IsStoredWithoutExponentZerosOrSign) {
 }
 
 TEST(Number, RefusesWhatIsNotOne) {
-  for (const char* text : {"NaN", "Infinity", "dog", " 1", "1 ", "++5", "1e", ".", "1_000", "0x1", "1.2.3", "--1", "e5"})
+  for (const char* text :
+       {"NaN", "Infinity", "dog", " 1", "1 ", "++5", "1e", ".", "1_000", "0x1", "1.2.3", "--1", "e5"})
     EXPECT_EQ(canonical(text), std::string("The parameter cannot be converted to a numeric value: ") + text);
   EXPECT_EQ(canonical(""), "The parameter cannot be converted to a numeric value");
 }
@@ -53,9 +54,9 @@ TEST(Number, KnowsItsRange) {
 }
 
 TEST(Number, OrdersByItsBytes) {
-  std::vector<std::string> ordered = {"-1e125", "-100", "-99.5", "-1.5",  "-1.01", "-1",    "-0.5", "-1e-130", "0",
-                                      "1e-130", "0.01", "0.1",   "0.11",  "1",     "1.001", "1.01", "1.5",     "9",
-                                      "10",     "11",   "99",    "100.5", "1e50",  "9.9e125"};
+  std::vector<std::string> ordered = {
+      "-1e125", "-100", "-99.5", "-1.5", "-1.01", "-1", "-0.5", "-1e-130", "0",  "1e-130", "0.01", "0.1",
+      "0.11",   "1",    "1.001", "1.01", "1.5",   "9",  "10",   "11",      "99", "100.5",  "1e50", "9.9e125"};
   std::vector<std::string> encoded;
   for (const auto& text : ordered) encoded.push_back(*parse_number(text));
   EXPECT_TRUE(std::ranges::is_sorted(encoded));

@@ -26,13 +26,14 @@ Item item_of(std::string_view json) {
 }
 
 TEST(AttributeJson, KeepsEveryType) {
-  for (const char* json : {
-           R"({"s":{"S":"text"},"n":{"N":"1.5"},"b":{"B":"AQID"},"t":{"BOOL":true},"f":{"BOOL":false},"z":{"NULL":true}})",
-           R"({"ss":{"SS":["b","a"]},"ns":{"NS":["3","1"]},"bs":{"BS":["AQ==","Ag=="]}})",
-           R"({"l":{"L":[{"S":"x"},{"L":[]},{"M":{}}]},"m":{"M":{"k":{"M":{"d":{"N":"0"}}}}}})",
-           R"({"e":{"S":""},"eb":{"B":""},"u":{"S":"ü\u0000\n\"\\😀"}})",
-           "{}",
-       })
+  for (
+      const char* json : {
+          R"({"s":{"S":"text"},"n":{"N":"1.5"},"b":{"B":"AQID"},"t":{"BOOL":true},"f":{"BOOL":false},"z":{"NULL":true}})",
+          R"({"ss":{"SS":["b","a"]},"ns":{"NS":["3","1"]},"bs":{"BS":["AQ==","Ag=="]}})",
+          R"({"l":{"L":[{"S":"x"},{"L":[]},{"M":{}}]},"m":{"M":{"k":{"M":{"d":{"N":"0"}}}}}})",
+          R"({"e":{"S":""},"eb":{"B":""},"u":{"S":"ü\u0000\n\"\\😀"}})",
+          "{}",
+      })
     EXPECT_EQ(item_of(round_trip(json)).bytes(), item_of(json).bytes()) << json;
   EXPECT_EQ(round_trip(R"({"n":{"N":"1e2"}})"), R"({"n":{"N":"100"}})");
 }
@@ -40,24 +41,28 @@ TEST(AttributeJson, KeepsEveryType) {
 TEST(AttributeJson, RefusesBrokenRules) {
   EXPECT_EQ(round_trip(R"({"a":{}})"),
             "Supplied AttributeValue is empty, must contain exactly one of the supported datatypes");
-  EXPECT_EQ(round_trip(R"({"a":{"S":"x","N":"1"}})"),
-            "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported "
-            "datatypes");
+  EXPECT_EQ(
+      round_trip(R"({"a":{"S":"x","N":"1"}})"),
+      "Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported "
+      "datatypes");
   EXPECT_EQ(round_trip(R"({"a":{"SS":[]}})"),
             "One or more parameter values were invalid: An string set  may not be empty");
   EXPECT_EQ(round_trip(R"({"a":{"SS":["x","x"]}})"),
             "One or more parameter values were invalid: Input collection [x, x] contains duplicates.");
   EXPECT_EQ(round_trip(R"({"a":{"NS":["1","1.0"]}})"), "Input collection contains duplicates");
-  EXPECT_EQ(round_trip(R"({"a":{"NULL":false}})"),
-            "One or more parameter values were invalid: Null attribute value types must have the value of true");
-  EXPECT_EQ(round_trip(R"({"":{"S":"x"}})"), "One or more parameter values were invalid: Empty attribute name");
+  EXPECT_EQ(
+      round_trip(R"({"a":{"NULL":false}})"),
+      "One or more parameter values were invalid: Null attribute value types must have the value of true");
+  EXPECT_EQ(round_trip(R"({"":{"S":"x"}})"),
+            "One or more parameter values were invalid: Empty attribute name");
 }
 
 TEST(AttributeJson, SaysWhatTheWrongJsonTypeWas) {
   EXPECT_EQ(round_trip(R"({"a":{"N":3}})"), "NUMBER_VALUE cannot be converted to String");
   EXPECT_EQ(round_trip(R"({"a":{"S":true}})"), "TRUE_VALUE cannot be converted to String");
   EXPECT_EQ(round_trip(R"({"a":"x"})"), "Unexpected value type in payload");
-  EXPECT_EQ(round_trip(R"({"a":{"B":"A"}})"), "Base64 encoded length is expected a multiple of 4 bytes but found: 1");
+  EXPECT_EQ(round_trip(R"({"a":{"B":"A"}})"),
+            "Base64 encoded length is expected a multiple of 4 bytes but found: 1");
 }
 
 TEST(AttributeJson, NestsThirtyTwoLevelsAndNoMore) {
@@ -89,7 +94,9 @@ TEST(Item, CountsItsSizeAsDynamoDBDoes) {
 }
 
 TEST(Value, EqualsByMeaning) {
-  const auto value = [](std::string_view json) { return item_of(std::string(R"({"v":)") + std::string(json) + "}"); };
+  const auto value = [](std::string_view json) {
+    return item_of(std::string(R"({"v":)") + std::string(json) + "}");
+  };
   const auto same = [&](std::string_view a, std::string_view b) {
     const auto x = value(a);
     const auto y = value(b);
@@ -104,7 +111,8 @@ TEST(Value, EqualsByMeaning) {
 }
 
 TEST(Value, SurvivesDecodingAndEncoding) {
-  const auto item = item_of(R"({"a":{"M":{"x":{"L":[{"N":"1"},{"BOOL":false}]}}},"b":{"BS":["AQ=="]},"c":{"NULL":true}})");
+  const auto item =
+      item_of(R"({"a":{"M":{"x":{"L":[{"N":"1"},{"BOOL":false}]}}},"b":{"BS":["AQ=="]},"c":{"NULL":true}})");
   EXPECT_EQ(encode_item(decode_item(item)).bytes(), item.bytes());
 }
 

@@ -12,7 +12,8 @@ HeadResult parse(std::string_view text) {
 
 TEST(RequestHead, ReadsMethodTargetAndHeaders) {
   RequestHead head;
-  const std::string_view text = "POST /?a=b HTTP/1.1\r\nHost: x\r\nX-Two:  spaced \r\ncontent-length: 5\r\n\r\nhello";
+  const std::string_view text =
+      "POST /?a=b HTTP/1.1\r\nHost: x\r\nX-Two:  spaced \r\ncontent-length: 5\r\n\r\nhello";
   ASSERT_EQ(parse_head(text, head), HeadResult::complete);
   EXPECT_EQ(head.request.method, "POST");
   EXPECT_EQ(head.request.target, "/?a=b");
@@ -24,7 +25,8 @@ TEST(RequestHead, ReadsMethodTargetAndHeaders) {
 
 TEST(RequestHead, WaitsForTheWholeHead) {
   const std::string text = "POST / HTTP/1.1\r\nHost: x\r\n\r\n";
-  for (size_t n = 0; n + 1 < text.size(); ++n) EXPECT_EQ(parse(text.substr(0, n)), HeadResult::incomplete) << n;
+  for (size_t n = 0; n + 1 < text.size(); ++n)
+    EXPECT_EQ(parse(text.substr(0, n)), HeadResult::incomplete) << n;
 }
 
 TEST(RequestHead, RefusesWhatLetsRequestsBeSmuggled) {

@@ -2,49 +2,23 @@
 // nothing; operations are tested through Store.
 #include <ctime>
 
+#include <gtest/gtest.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <gtest/gtest.h>
 
 #include "base/checksum.h"
 #include "base/gzip.h"
+#include "support/empty_store.h"
 #include "wire/door.h"
 #include "wire/encoding.h"
 
 namespace tabella::wire {
 namespace {
 
-// Knows no tables.
-class EmptyStore final : public store::Store {
-  template <class T>
-  static store::Async<T> nothing() {
-    co_return store::fail(store::ErrorCode::resource_not_found, "Requested resource not found");
-  }
-
- public:
-  store::Async<store::TableDescription> create_table(store::CreateTableRequest) override { return nothing<store::TableDescription>(); }
-  store::Async<store::TableDescription> describe_table(std::string) override { return nothing<store::TableDescription>(); }
-  store::Async<store::TableDescription> update_table(store::UpdateTableRequest) override { return nothing<store::TableDescription>(); }
-  store::Async<store::TableDescription> delete_table(std::string) override { return nothing<store::TableDescription>(); }
-  store::Async<store::ListTablesResult> list_tables(store::ListTablesRequest) override {
-    co_return store::ListTablesResult{.names = std::vector<std::string>(500, "a-table-name"), .last = {}};
-  }
-  store::Async<store::WriteResult> put_item(store::PutItemRequest) override { return nothing<store::WriteResult>(); }
-  store::Async<store::WriteResult> update_item(store::UpdateItemRequest) override { return nothing<store::WriteResult>(); }
-  store::Async<store::WriteResult> delete_item(store::DeleteItemRequest) override { throw std::runtime_error("a broken disk"); }
-  store::Async<store::GetItemResult> get_item(store::GetItemRequest) override { return nothing<store::GetItemResult>(); }
-  store::Async<store::Page> query(store::QueryRequest) override { return nothing<store::Page>(); }
-  store::Async<store::Page> scan(store::ScanRequest) override { return nothing<store::Page>(); }
-  store::Async<store::BatchGetItemResult> batch_get_item(store::BatchGetItemRequest) override { return nothing<store::BatchGetItemResult>(); }
-  store::Async<store::BatchWriteItemResult> batch_write_item(store::BatchWriteItemRequest) override { return nothing<store::BatchWriteItemResult>(); }
-  store::Async<void> tag_resource(store::TagResourceRequest) override { return nothing<void>(); }
-  store::Async<void> untag_resource(store::UntagResourceRequest) override { return nothing<void>(); }
-  store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string) override { return nothing<std::vector<store::Tag>>(); }
-};
-
 constexpr std::string_view kAuthorization =
-    "AWS4-HMAC-SHA256 Credential=any/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0";
+    "AWS4-HMAC-SHA256 Credential=any/20260101/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, "
+    "Signature=0";
 
 class DoorTest : public testing::Test {
  protected:
@@ -68,9 +42,11 @@ class DoorTest : public testing::Test {
     return response;
   }
   net::HttpResponse send(const net::HttpRequest& request) { return send(request, door_); }
-  std::string answer(std::string_view operation, std::string_view body) { return send(request(operation, body)).body; }
+  std::string answer(std::string_view operation, std::string_view body) {
+    return send(request(operation, body)).body;
+  }
 
-  EmptyStore store_;
+  test::EmptyStore store_;
   SystemClock clock_;
   Door door_{store_, clock_, {}};
   std::string target_;
@@ -89,10 +65,12 @@ TEST_F(DoorTest, NamesErrorsAsAwsDoes) {
   EXPECT_EQ(answer("PutItem", ""), R"({"__type":"com.amazon.coral.service#SerializationException"})");
   EXPECT_EQ(answer("PutItem", "[]"), R"({"__type":"com.amazon.coral.service#SerializationException"})");
   EXPECT_EQ(answer("Nonsense", "{}"), R"({"__type":"com.amazon.coral.service#UnknownOperationException"})");
-  EXPECT_EQ(answer("PutItem", R"({"TableName":7})"),
-            R"({"__type":"com.amazon.coral.service#SerializationException","Message":"NUMBER_VALUE cannot be converted to String"})");
-  EXPECT_EQ(answer("GetItem", R"({"TableName":"abc","Key":{"a":{"S":"b"}}})"),
-            R"({"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found"})");
+  EXPECT_EQ(
+      answer("PutItem", R"({"TableName":7})"),
+      R"({"__type":"com.amazon.coral.service#SerializationException","Message":"NUMBER_VALUE cannot be converted to String"})");
+  EXPECT_EQ(
+      answer("GetItem", R"({"TableName":"abc","Key":{"a":{"S":"b"}}})"),
+      R"({"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found"})");
 }
 
 TEST_F(DoorTest, AnswersAnExceptionWithInternalServerError) {
@@ -102,19 +80,23 @@ TEST_F(DoorTest, AnswersAnExceptionWithInternalServerError) {
 }
 
 TEST_F(DoorTest, GathersBrokenConstraints) {
-  EXPECT_EQ(answer("PutItem", "{}"),
-            R"({"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null"})");
-  EXPECT_EQ(answer("UpdateItem", R"({"TableName":"abc","ReturnValues":"x","ReturnConsumedCapacity":"y"})"),
-            R"({"__type":"com.amazon.coral.validate#ValidationException","message":"3 validation errors detected: Value null at 'key' failed to satisfy constraint: Member must not be null; Value 'y' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]; Value 'x' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]"})");
-  EXPECT_EQ(answer("ListTables", R"({"Limit":101,"ExclusiveStartTableName":"a"})"),
-            R"({"__type":"com.amazon.coral.validate#ValidationException","message":"2 validation errors detected: Value 'a' at 'exclusiveStartTableName' failed to satisfy constraint: Member must have length greater than or equal to 3; Value '101' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 100"})");
+  EXPECT_EQ(
+      answer("PutItem", "{}"),
+      R"({"__type":"com.amazon.coral.validate#ValidationException","message":"1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must not be null"})");
+  EXPECT_EQ(
+      answer("UpdateItem", R"({"TableName":"abc","ReturnValues":"x","ReturnConsumedCapacity":"y"})"),
+      R"({"__type":"com.amazon.coral.validate#ValidationException","message":"3 validation errors detected: Value null at 'key' failed to satisfy constraint: Member must not be null; Value 'y' at 'returnConsumedCapacity' failed to satisfy constraint: Member must satisfy enum value set: [INDEXES, TOTAL, NONE]; Value 'x' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_NEW, UPDATED_OLD, ALL_OLD, NONE, UPDATED_NEW]"})");
+  EXPECT_EQ(
+      answer("ListTables", R"({"Limit":101,"ExclusiveStartTableName":"a"})"),
+      R"({"__type":"com.amazon.coral.validate#ValidationException","message":"2 validation errors detected: Value 'a' at 'exclusiveStartTableName' failed to satisfy constraint: Member must have length greater than or equal to 3; Value '101' at 'limit' failed to satisfy constraint: Member must have value less than or equal to 100"})");
 }
 
 TEST_F(DoorTest, WantsASignatureOfSomeKind) {
   auto unsigned_request = request("ListTables", "{}");
   std::erase_if(unsigned_request.headers, [](const auto& h) { return h.first == "Authorization"; });
-  EXPECT_EQ(send(unsigned_request).body,
-            R"({"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request is missing Authentication Token"})");
+  EXPECT_EQ(
+      send(unsigned_request).body,
+      R"({"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request is missing Authentication Token"})");
 }
 
 TEST_F(DoorTest, AnswersPreflightRequests) {
@@ -177,9 +159,11 @@ class SignatureTest : public testing::Test {
   // The request of AWS's test "post-vanilla", signed for our service with the algorithm as published.
   net::HttpRequest signed_request(std::string_view secret) {
     const std::string canonical =
-        "POST\n/\n\nhost:example.amazonaws.com\nx-amz-date:20150830T123600Z\n\nhost;x-amz-date\n" + to_hex(sha256("{}"));
-    const std::string to_sign = "AWS4-HMAC-SHA256\n20150830T123600Z\n20150830/us-east-1/dynamodb/aws4_request\n" +
-                                to_hex(sha256(canonical));
+        "POST\n/\n\nhost:example.amazonaws.com\nx-amz-date:20150830T123600Z\n\nhost;x-amz-date\n" +
+        to_hex(sha256("{}"));
+    const std::string to_sign =
+        "AWS4-HMAC-SHA256\n20150830T123600Z\n20150830/us-east-1/dynamodb/aws4_request\n" +
+        to_hex(sha256(canonical));
     auto key = hmac_sha256("AWS4" + std::string(secret), "20150830");
     for (const char* part : {"us-east-1", "dynamodb", "aws4_request"}) key = hmac_sha256(key, part);
     authorization_ =
@@ -205,7 +189,9 @@ class SignatureTest : public testing::Test {
   std::string authorization_;
 };
 
-TEST_F(SignatureTest, AcceptsTheRightOne) { EXPECT_EQ(verdict(signed_request("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")), "ok"); }
+TEST_F(SignatureTest, AcceptsTheRightOne) {
+  EXPECT_EQ(verdict(signed_request("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")), "ok");
+}
 
 TEST_F(SignatureTest, DerivesTheKeyAsAwsPublishesIt) {
   // The signing key of AWS's documentation for this secret, 20150830, us-east-1, iam.

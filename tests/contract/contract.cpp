@@ -46,13 +46,15 @@ template store::Result<store::WriteResult> StoreContract::run(store::Async<store
 template store::Result<store::GetItemResult> StoreContract::run(store::Async<store::GetItemResult>);
 template store::Result<store::Page> StoreContract::run(store::Async<store::Page>);
 template store::Result<store::BatchGetItemResult> StoreContract::run(store::Async<store::BatchGetItemResult>);
-template store::Result<store::BatchWriteItemResult> StoreContract::run(store::Async<store::BatchWriteItemResult>);
+template store::Result<store::BatchWriteItemResult> StoreContract::run(
+    store::Async<store::BatchWriteItemResult>);
 template store::Result<store::ListTablesResult> StoreContract::run(store::Async<store::ListTablesResult>);
 template store::Result<void> StoreContract::run(store::Async<void>);
 template store::Result<std::vector<store::Tag>> StoreContract::run(store::Async<std::vector<store::Tag>>);
 
 void StoreContract::create(const std::string& name, char sort, std::vector<store::IndexDefinition> global,
-                           std::vector<store::IndexDefinition> local, std::vector<store::AttributeDefinition> more) {
+                           std::vector<store::IndexDefinition> local,
+                           std::vector<store::AttributeDefinition> more) {
   store::CreateTableRequest request;
   auto& d = request.definition;
   d.name = name;
@@ -118,7 +120,8 @@ std::string all_pages(Request request, Call call) {
 }  // namespace
 
 std::string StoreContract::query(store::QueryRequest request) {
-  return all_pages(std::move(request), [&](store::QueryRequest r) { return run(store().query(std::move(r))); });
+  return all_pages(std::move(request),
+                   [&](store::QueryRequest r) { return run(store().query(std::move(r))); });
 }
 
 std::string StoreContract::scan(store::ScanRequest request) {

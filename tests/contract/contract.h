@@ -36,9 +36,11 @@ class StoreContract : public testing::TestWithParam<Implementation> {
   template <class T>
   store::Result<T> run(store::Async<T> call);
 
-  // A table with a string partition key pk, and a sort key sk of the given type ('S', 'N', 'B') or none (' ').
+  // A table with a string partition key pk, and a sort key sk of the given type ('S', 'N', 'B') or none ('
+  // ').
   void create(const std::string& name, char sort = ' ', std::vector<store::IndexDefinition> global = {},
-              std::vector<store::IndexDefinition> local = {}, std::vector<store::AttributeDefinition> more = {});
+              std::vector<store::IndexDefinition> local = {},
+              std::vector<store::AttributeDefinition> more = {});
   void wait_until_active(const std::string& name);
 
   std::string put(const std::string& table, std::string_view item, store::WriteOptions options = {});

@@ -35,7 +35,8 @@ class EngineSubject final : public Subject {
 };
 
 INSTANTIATE_TEST_SUITE_P(Engine, StoreContract,
-                         testing::Values(Implementation{"engine", [] { return std::make_unique<EngineSubject>(); }}),
+                         testing::Values(Implementation{"engine",
+                                                        [] { return std::make_unique<EngineSubject>(); }}),
                          [](const auto& parameter) { return parameter.param.name; });
 
 }  // namespace

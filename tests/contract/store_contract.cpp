@@ -18,9 +18,10 @@ store::WriteOptions when(std::string condition, const char* values = nullptr) {
   return options;
 }
 
-store::UpdateItemRequest change(std::string table, std::string_view key, std::string expression, const char* values,
-                                ReturnValues returned = ReturnValues::none) {
-  store::UpdateItemRequest request{.table = std::move(table), .key = item_of(key), .update = std::move(expression)};
+store::UpdateItemRequest change(std::string table, std::string_view key, std::string expression,
+                                const char* values, ReturnValues returned = ReturnValues::none) {
+  store::UpdateItemRequest request{
+      .table = std::move(table), .key = item_of(key), .update = std::move(expression)};
   if (values) request.options.attributes.values = item_of(values);
   request.options.return_values = returned;
   return request;
@@ -44,7 +45,8 @@ TEST_P(StoreContract, KeepsWhatWasPutOverARestart) {
   create("items");
   EXPECT_EQ(put("items", R"({"pk":{"S":"a"},"n":{"N":"1.50"},"l":{"L":[{"SS":["x"]}]}})"), "ok");
   restart();
-  EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"), R"({"pk":{"S":"a"},"n":{"N":"1.5"},"l":{"L":[{"SS":["x"]}]}})");
+  EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"),
+            R"({"pk":{"S":"a"},"n":{"N":"1.5"},"l":{"L":[{"SS":["x"]}]}})");
   EXPECT_EQ(get("items", R"({"pk":{"S":"b"}})"), "none");
 }
 
@@ -87,8 +89,10 @@ TEST_P(StoreContract, UpdatesAndReturnsWhatWasAskedFor) {
   create("items");
   const char* key = R"({"pk":{"S":"a"}})";
   const char* values = R"({":n":{"N":"2"}})";
-  EXPECT_EQ(update(change("items", key, "ADD n :n", values, ReturnValues::updated_new)), R"({"n":{"N":"2"}})");
-  EXPECT_EQ(update(change("items", key, "ADD n :n", values, ReturnValues::updated_old)), R"({"n":{"N":"2"}})");
+  EXPECT_EQ(update(change("items", key, "ADD n :n", values, ReturnValues::updated_new)),
+            R"({"n":{"N":"2"}})");
+  EXPECT_EQ(update(change("items", key, "ADD n :n", values, ReturnValues::updated_old)),
+            R"({"n":{"N":"2"}})");
   EXPECT_EQ(update(change("items", key, "SET m = :n", values, ReturnValues::all_old)),
             R"({"pk":{"S":"a"},"n":{"N":"4"}})");
   EXPECT_EQ(update(change("items", key, "REMOVE m", nullptr, ReturnValues::updated_new)), "ok");
@@ -107,8 +111,10 @@ TEST_P(StoreContract, DoesNotBringAnItemIntoBeingByTakingAway) {
 
 TEST_P(StoreContract, RefusesToUpdateTheKey) {
   create("items", 'S');
-  EXPECT_EQ(update(change("items", R"({"pk":{"S":"a"},"sk":{"S":"b"}})", "SET sk = :v", R"({":v":{"S":"c"}})")),
-            "One or more parameter values were invalid: Cannot update attribute sk. This attribute is part of the key");
+  EXPECT_EQ(
+      update(change("items", R"({"pk":{"S":"a"},"sk":{"S":"b"}})", "SET sk = :v", R"({":v":{"S":"c"}})")),
+      "One or more parameter values were invalid: Cannot update attribute sk. This attribute is part of the "
+      "key");
 }
 
 TEST_P(StoreContract, RefusesBadKeys) {
@@ -118,11 +124,13 @@ TEST_P(StoreContract, RefusesBadKeys) {
   EXPECT_EQ(put("items", R"({"pk":{"N":"1"},"sk":{"S":"b"}})"),
             "One or more parameter values were invalid: Type mismatch for key pk expected: S actual: N");
   EXPECT_EQ(put("items", R"({"pk":{"S":""},"sk":{"S":"b"}})"),
-            "One or more parameter values are not valid. The AttributeValue for a key attribute cannot contain an empty "
+            "One or more parameter values are not valid. The AttributeValue for a key attribute cannot "
+            "contain an empty "
             "string value. Key: pk");
   EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"), "The provided key element does not match the schema");
   EXPECT_EQ(put("items", fmt::format(R"({{"pk":{{"S":"a"}},"sk":{{"S":"{}"}}}})", std::string(1025, 'x'))),
-            "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the size limit of "
+            "One or more parameter values were invalid: Aggregated size of all range keys has exceeded the "
+            "size limit of "
             "1024 bytes");
   EXPECT_EQ(get("nowhere", R"({"pk":{"S":"a"}})"), "Requested resource not found");
 }
@@ -143,8 +151,9 @@ TEST_P(StoreContract, QueriesInTheOrderOfTheSortKey) {
   put("numbers", R"({"pk":{"S":"b"},"sk":{"N":"3"}})");
   auto request = where("numbers", "pk = :p", R"({":p":{"S":"a"}})");
   request.options.projection = "sk";
-  const std::string up = "{\"sk\":{\"N\":\"-2.5\"}}\n{\"sk\":{\"N\":\"-1\"}}\n{\"sk\":{\"N\":\"0.5\"}}\n{\"sk\":{\"N\":\"2\"}}\n"
-                         "{\"sk\":{\"N\":\"10\"}}\n{\"sk\":{\"N\":\"1000\"}}\n";
+  const std::string up =
+      "{\"sk\":{\"N\":\"-2.5\"}}\n{\"sk\":{\"N\":\"-1\"}}\n{\"sk\":{\"N\":\"0.5\"}}\n{\"sk\":{\"N\":\"2\"}}\n"
+      "{\"sk\":{\"N\":\"10\"}}\n{\"sk\":{\"N\":\"1000\"}}\n";
   EXPECT_EQ(query(request), up);
   request.options.limit = 1;  // a page for each item
   EXPECT_EQ(query(request), up);
@@ -174,7 +183,8 @@ TEST_P(StoreContract, QueriesRangesOfEveryKind) {
 TEST_P(StoreContract, EndsPagesAtOneMegabyte) {
   create("large", 'N');
   for (int i = 0; i < 30; ++i)
-    put("large", fmt::format(R"({{"pk":{{"S":"a"}},"sk":{{"N":"{}"}},"d":{{"S":"{}"}}}})", i, std::string(60'000, 'x')));
+    put("large", fmt::format(R"({{"pk":{{"S":"a"}},"sk":{{"N":"{}"}},"d":{{"S":"{}"}}}})", i,
+                             std::string(60'000, 'x')));
   const auto page = run(store().query(where("large", "pk = :p", R"({":p":{"S":"a"}})")));
   EXPECT_GT(page->count, 10);
   EXPECT_LT(page->count, 20);
@@ -241,19 +251,23 @@ TEST_P(StoreContract, KeepsGlobalIndexesWithTheirItems) {
   update(change("items", R"({"pk":{"S":"b"}})", "REMOVE kind", nullptr));
   EXPECT_EQ(query(request), "");
   EXPECT_EQ(put("items", R"({"pk":{"S":"d"},"kind":{"N":"1"}})"),
-            "One or more parameter values were invalid: Type mismatch for Index Key kind Expected: S Actual: N IndexName: "
+            "One or more parameter values were invalid: Type mismatch for Index Key kind Expected: S Actual: "
+            "N IndexName: "
             "by_kind");
 }
 
 TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
-  create("games", ' ', {index("by_place", {"country", "city"}, {"day", "hour"})}, {},
-         {{"country", item::Type::S}, {"city", item::Type::S}, {"day", item::Type::N}, {"hour", item::Type::N}});
+  create(
+      "games", ' ', {index("by_place", {"country", "city"}, {"day", "hour"})}, {},
+      {{"country", item::Type::S}, {"city", item::Type::S}, {"day", item::Type::N}, {"hour", item::Type::N}});
   int n = 0;
   for (const char* city : {"Rome", "Milan"})
     for (int day = 1; day <= 2; ++day)
       for (int hour = 9; hour <= 11; ++hour)
-        put("games", fmt::format(R"({{"pk":{{"S":"g{}"}},"country":{{"S":"IT"}},"city":{{"S":"{}"}},"day":{{"N":"{}"}},"hour":{{"N":"{}"}}}})",
-                                 n++, city, day, hour));
+        put("games",
+            fmt::format(
+                R"({{"pk":{{"S":"g{}"}},"country":{{"S":"IT"}},"city":{{"S":"{}"}},"day":{{"N":"{}"}},"hour":{{"N":"{}"}}}})",
+                n++, city, day, hour));
   const auto count = [&](std::string condition, const char* values) {
     auto request = where("games", std::move(condition), values);
     request.options.index = "by_place";
@@ -263,7 +277,8 @@ TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
   EXPECT_EQ(count("country = :c AND city = :t", R"({":c":{"S":"IT"},":t":{"S":"Rome"}})"), "6");
   EXPECT_EQ(count("country = :c AND city = :t AND #d = :d",
                   R"({":c":{"S":"IT"},":t":{"S":"Rome"},":d":{"N":"1"}})"),
-            "Invalid KeyConditionExpression: An expression attribute name used in the document path is not defined; "
+            "Invalid KeyConditionExpression: An expression attribute name used in the document path is not "
+            "defined; "
             "attribute name: #d");
   const auto named = [&](std::string condition, const char* values) {
     auto request = where("games", std::move(condition), values);
@@ -275,9 +290,10 @@ TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
   EXPECT_EQ(named("country = :c AND city = :t AND #d = :d AND #h > :h",
                   R"({":c":{"S":"IT"},":t":{"S":"Rome"},":d":{"N":"1"},":h":{"N":"9"}})"),
             "2");
-  EXPECT_NE(named("country = :c AND #d = :d AND #h > :h", R"({":c":{"S":"IT"},":d":{"N":"1"},":h":{"N":"9"}})")
-                .find("HASH key attribute of the index needs an equality"),
-            std::string::npos);
+  EXPECT_NE(
+      named("country = :c AND #d = :d AND #h > :h", R"({":c":{"S":"IT"},":d":{"N":"1"},":h":{"N":"9"}})")
+          .find("HASH key attribute of the index needs an equality"),
+      std::string::npos);
   EXPECT_NE(named("country = :c AND city = :t AND #d > :d AND #h = :h",
                   R"({":c":{"S":"IT"},":t":{"S":"Rome"},":d":{"N":"1"},":h":{"N":"9"}})")
                 .find("RANGE key attributes"),
@@ -285,7 +301,8 @@ TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
 }
 
 TEST_P(StoreContract, FetchesFromTheTableWhatALocalIndexLacks) {
-  create("items", 'S', {}, {index("by_at", {"pk"}, {"at"}, ProjectionType::keys_only)}, {{"at", item::Type::N}});
+  create("items", 'S', {}, {index("by_at", {"pk"}, {"at"}, ProjectionType::keys_only)},
+         {{"at", item::Type::N}});
   put("items", R"({"pk":{"S":"a"},"sk":{"S":"1"},"at":{"N":"5"},"x":{"S":"X"}})");
   auto request = where("items", "pk = :p AND at > :n", R"({":p":{"S":"a"},":n":{"N":"1"}})");
   request.options.attributes.names = store::Names{{"#a", "at"}};
@@ -293,7 +310,8 @@ TEST_P(StoreContract, FetchesFromTheTableWhatALocalIndexLacks) {
   request.options.index = "by_at";
   EXPECT_EQ(query(request), "{\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"at\":{\"N\":\"5\"}}\n");
   request.options.select = store::Select::all_attributes;
-  EXPECT_EQ(query(request), "{\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"at\":{\"N\":\"5\"},\"x\":{\"S\":\"X\"}}\n");
+  EXPECT_EQ(query(request),
+            "{\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"at\":{\"N\":\"5\"},\"x\":{\"S\":\"X\"}}\n");
 }
 
 TEST_P(StoreContract, FillsAnIndexThatIsAddedLater) {
@@ -327,10 +345,13 @@ TEST_P(StoreContract, FillsAnIndexThatIsAddedLater) {
 
 TEST_P(StoreContract, WritesBatchesWholeOrNotAtAll) {
   create("items");
-  const auto write = [](std::string_view item) { return store::BatchWrite{.put = true, .item = item_of(item)}; };
+  const auto write = [](std::string_view item) {
+    return store::BatchWrite{.put = true, .item = item_of(item)};
+  };
   store::BatchWriteItemRequest good;
   good.tables.push_back({"items", {}});
-  for (int i = 0; i < 25; ++i) good.tables[0].second.push_back(write(fmt::format(R"({{"pk":{{"S":"{}"}}}})", i)));
+  for (int i = 0; i < 25; ++i)
+    good.tables[0].second.push_back(write(fmt::format(R"({{"pk":{{"S":"{}"}}}})", i)));
   EXPECT_EQ(outcome(run(store().batch_write_item(good))), "ok");
 
   store::BatchWriteItemRequest twice;
@@ -338,11 +359,13 @@ TEST_P(StoreContract, WritesBatchesWholeOrNotAtAll) {
   EXPECT_EQ(outcome(run(store().batch_write_item(twice))), "Provided list of item keys contains duplicates");
   store::BatchWriteItemRequest wrong;
   wrong.tables.push_back({"items", {write(R"({"pk":{"S":"new"}})"), write(R"({"pk":{"N":"1"}})")}});
-  EXPECT_EQ(outcome(run(store().batch_write_item(wrong))), "The provided key element does not match the schema");
+  EXPECT_EQ(outcome(run(store().batch_write_item(wrong))),
+            "The provided key element does not match the schema");
   EXPECT_EQ(get("items", R"({"pk":{"S":"new"}})"), "none");
 
   store::BatchGetItemRequest request;
-  request.tables.push_back({.table = "items", .keys = {item_of(R"({"pk":{"S":"3"}})"), item_of(R"({"pk":{"S":"no"}})")}});
+  request.tables.push_back(
+      {.table = "items", .keys = {item_of(R"({"pk":{"S":"3"}})"), item_of(R"({"pk":{"S":"no"}})")}});
   const auto found = run(store().batch_get_item(request));
   ASSERT_EQ(found->responses.size(), 1u);
   ASSERT_EQ(found->responses[0].second.size(), 1u);
@@ -353,12 +376,14 @@ TEST_P(StoreContract, CountsCapacity) {
   create("items", ' ', {index("by_k", {"k"}, {})}, {}, {{"k", item::Type::S}});
   store::WriteOptions options;
   options.capacity = store::CapacityDetail::indexes;
-  const auto item = fmt::format(R"({{"pk":{{"S":"a"}},"k":{{"S":"x"}},"d":{{"S":"{}"}}}})", std::string(1500, 'x'));
+  const auto item =
+      fmt::format(R"({{"pk":{{"S":"a"}},"k":{{"S":"x"}},"d":{{"S":"{}"}}}})", std::string(1500, 'x'));
   auto put_result = run(store().put_item({.table = "items", .item = item_of(item), .options = options}));
   EXPECT_EQ(put_result->capacity->table_units, 2);
   EXPECT_EQ(put_result->capacity->global_indexes.at("by_k"), 2);
   EXPECT_EQ(put_result->capacity->total(), 4);
-  put_result = run(store().put_item({.table = "items", .item = item_of(R"({"pk":{"S":"a"}})"), .options = options}));
+  put_result =
+      run(store().put_item({.table = "items", .item = item_of(R"({"pk":{"S":"a"}})"), .options = options}));
   EXPECT_EQ(put_result->capacity->table_units, 2) << "the larger of before and after";
   store::GetItemRequest get_request{.table = "items", .key = item_of(R"({"pk":{"S":"a"}})")};
   get_request.capacity = store::CapacityDetail::total;
@@ -377,7 +402,8 @@ TEST_P(StoreContract, CreatesListsAndDropsTables) {
   EXPECT_EQ(page->last, "table-b");
   put("table-a", R"({"pk":{"S":"x"}})");
   EXPECT_EQ(run(store().delete_table("table-a"))->status, store::Status::deleting);
-  EXPECT_EQ(outcome(run(store().describe_table("table-a"))), "Requested resource not found: Table: table-a not found");
+  EXPECT_EQ(outcome(run(store().describe_table("table-a"))),
+            "Requested resource not found: Table: table-a not found");
   create("table-a");
   EXPECT_EQ(get("table-a", R"({"pk":{"S":"x"}})"), "none") << "a new table is empty";
   EXPECT_EQ(run(store().describe_table("table-a"))->item_count, 0);
@@ -396,9 +422,10 @@ TEST_P(StoreContract, RefusesATableThatExistsOrIsProtected) {
   protect.deletion_protection = true;
   EXPECT_EQ(outcome(run(store().update_table(protect))), "ok");
   restart();
-  EXPECT_EQ(outcome(run(store().delete_table("items"))),
-            "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection "
-            "first.");
+  EXPECT_EQ(
+      outcome(run(store().delete_table("items"))),
+      "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection "
+      "first.");
 }
 
 TEST_P(StoreContract, KeepsTags) {
@@ -417,17 +444,31 @@ TEST_P(StoreContract, TranslatesTheLegacyParameters) {
   create("items", 'N');
   put("items", R"({"pk":{"S":"a"},"sk":{"N":"1"},"v":{"S":"x"},"l":{"L":[{"S":"1"}]}})");
   store::WriteOptions expected;
-  expected.expected = {{.attribute = "v", .comparison = {}, .values = {}, .value = item::encode(item::Value::string("y")), .exists = {}}};
+  expected.expected = {{.attribute = "v",
+                        .comparison = {},
+                        .values = {},
+                        .value = item::encode(item::Value::string("y")),
+                        .exists = {}}};
   EXPECT_EQ(put("items", R"({"pk":{"S":"a"},"sk":{"N":"1"}})", expected), "The conditional request failed");
   store::UpdateItemRequest request{.table = "items", .key = item_of(R"({"pk":{"S":"a"},"sk":{"N":"1"}})")};
-  request.updates = {{.attribute = "l", .action = "ADD", .value = item::encode(item::Value::list({item::Value::string("2")}))},
+  request.updates = {{.attribute = "l",
+                      .action = "ADD",
+                      .value = item::encode(item::Value::list({item::Value::string("2")}))},
                      {.attribute = "v", .action = "DELETE", .value = {}}};
   request.options.return_values = ReturnValues::all_new;
   EXPECT_EQ(update(request), R"({"pk":{"S":"a"},"sk":{"N":"1"},"l":{"L":[{"S":"1"},{"S":"2"}]}})");
   store::QueryRequest query_request;
   query_request.options.table = "items";
-  query_request.key_conditions = {{.attribute = "pk", .comparison = "EQ", .values = {{item::encode(item::Value::string("a"))}}, .value = {}, .exists = {}},
-                                  {.attribute = "sk", .comparison = "GE", .values = {{item::encode(item::Value::integer(1))}}, .value = {}, .exists = {}}};
+  query_request.key_conditions = {{.attribute = "pk",
+                                   .comparison = "EQ",
+                                   .values = {{item::encode(item::Value::string("a"))}},
+                                   .value = {},
+                                   .exists = {}},
+                                  {.attribute = "sk",
+                                   .comparison = "GE",
+                                   .values = {{item::encode(item::Value::integer(1))}},
+                                   .value = {},
+                                   .exists = {}}};
   query_request.options.attributes_to_get = {{"sk"}};
   EXPECT_EQ(query(query_request), "{\"sk\":{\"N\":\"1\"}}\n");
 }
