@@ -6,6 +6,7 @@
 #include "engine/item_keys.h"
 #include "engine/keys.h"
 #include "engine/read_page.h"
+#include "item/attribute_json.h"
 
 namespace tabella::engine {
 
@@ -168,6 +169,11 @@ Result<> check_start_key(const ReadPlan& plan, ItemView start) {
   if (auto fits = check_key(*plan.table, base); !fits)
     return refuse(fmt::format("{}: {}", kBadStart, fits.error().message));
   if (plan.index && !index_entry(*plan.table, *plan.index, start)) return refuse(kBadStart);
+  // A partition of one item has no place to go on from.
+  if (!plan.index && !plan.table->sort)
+    return refuse(fmt::format(
+        "The provided exclusive start key is invalid: ExclusiveStartKey: {{{}=AttributeValue: {}}}",
+        plan.table->partition.name, item::describe_value(*start.find(plan.table->partition.name))));
   return {};
 }
 

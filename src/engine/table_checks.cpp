@@ -139,20 +139,17 @@ Result<> check_billing(const TableDefinition& d) {
   return check_throughput(d.throughput);
 }
 
+Result<> check_name(const std::string& name) {
+  if (name.size() <= kMaxKeyName) return {};
+  return wrong(fmt::format("Key attribute names may not be longer than {} bytes: {}", kMaxKeyName, name));
+}
+
 Result<> check_names(const TableDefinition& d) {
-  const auto check = [](const std::string& name) -> Result<> {
-    if (name.size() <= kMaxKeyName) return {};
-    return wrong(fmt::format("Key attribute names may not be longer than {} bytes: {}", kMaxKeyName, name));
-  };
-  for (const auto& a : d.attributes) TABELLA_TRY(check(a.name));
-  for (const auto& k : d.key_schema) TABELLA_TRY(check(k.name));
+  for (const auto& a : d.attributes) TABELLA_TRY(check_name(a.name));
+  for (const auto& k : d.key_schema) TABELLA_TRY(check_name(k.name));
   for (const auto* indexes : {&d.local_indexes, &d.global_indexes}) {
     if (!*indexes) continue;
-    for (const auto& index : **indexes) {
-      for (const auto& k : index.key_schema) TABELLA_TRY(check(k.name));
-      if (index.non_key_attributes)
-        for (const auto& name : *index.non_key_attributes) TABELLA_TRY(check(name));
-    }
+    for (const auto& index : **indexes) TABELLA_TRY(check_index_names(index));
   }
   return {};
 }
@@ -209,6 +206,13 @@ Result<> check_global_indexes(const TableDefinition& d, std::set<std::string>& n
 }
 
 }  // namespace
+
+Result<> check_index_names(const IndexDefinition& index) {
+  for (const auto& key : index.key_schema) TABELLA_TRY(check_name(key.name));
+  if (index.non_key_attributes)
+    for (const auto& name : *index.non_key_attributes) TABELLA_TRY(check_name(name));
+  return {};
+}
 
 Result<> check_throughput(const std::optional<store::Throughput>& throughput) {
   constexpr int64_t kMax = 1'000'000'000'000;

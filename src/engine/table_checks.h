@@ -18,6 +18,9 @@ store::Result<> check_global_index(const store::IndexDefinition& index,
                                    const std::vector<store::AttributeDefinition>& attributes, bool on_demand,
                                    std::set<std::string>& names);
 
+// Key attributes, and those that an index carries, have short names.
+store::Result<> check_index_names(const store::IndexDefinition& index);
+
 store::Result<> check_throughput(const std::optional<store::Throughput>& throughput);
 store::Result<> check_tags(const std::vector<store::Tag>& tags);
 

@@ -19,6 +19,7 @@ Result<std::string> table_of(std::string_view arn) {
   const auto bad = [&] {
     return refuse(fmt::format("Invalid TableArn: Invalid ResourceArn provided as input {}", arn));
   };
+  if (!arn.starts_with("arn:")) return refuse(fmt::format("ARNs must start with 'arn:': {}", arn));
   constexpr std::string_view kTable = ":table/";
   if (!arn.starts_with("arn:aws:dynamodb:")) return bad();
   const auto at = arn.find(kTable);

@@ -55,6 +55,7 @@ Result<> check_request(const UpdateTableRequest& r) {
       return wrong(
           "Only one of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
           "GlobalSecondaryIndexUpdate.Delete may be given in one element");
+    if (update.create) TABELLA_TRY(check_index_names(*update.create));
     if (const auto name = index_of(update); !seen.insert(name).second)
       return wrong(fmt::format(
           "Only one global secondary index update per index is allowed simultaneously. Index: {}", name));

@@ -1,5 +1,8 @@
 #include "engine/writer.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
@@ -7,7 +10,6 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
-#include "engine/keys.h"
 
 namespace tabella::engine {
 
@@ -21,66 +23,6 @@ constexpr size_t kIdleFlush = 1u << 20;
 
 }  // namespace
 
-std::optional<std::string> WriteContext::get(const std::string& key) const {
-  if (const auto at = written_.find(key); at != written_.end()) return at->second;
-  return items_.get(key);
-}
-
-void WriteContext::put(const std::string& key, std::string_view value) {
-  written_.insert_or_assign(key, std::string(value));
-}
-
-void WriteContext::remove(const std::string& key) { written_.insert_or_assign(key, std::nullopt); }
-
-void WriteContext::remove_items(const std::string& prefix) {
-  std::erase_if(written_, [&](const auto& item) { return item.first.starts_with(prefix); });
-  batch_.remove_range(prefix, keys::end_of(prefix));
-}
-
-SchemaPtr WriteContext::table(std::string_view name) const {
-  if (const auto at = tables_.find(name); at != tables_.end()) return at->second;
-  return catalogue_.find(name);
-}
-
-void WriteContext::put_table(SchemaPtr table) {
-  batch_.put(keys::catalogue_entry(table->name()), encode_schema(*table));
-  auto name = table->name();
-  tables_.insert_or_assign(std::move(name), std::move(table));
-}
-
-void WriteContext::drop_table(const TableSchema& table) {
-  batch_.remove(keys::catalogue_entry(table.name()));
-  tables_.insert_or_assign(table.name(), nullptr);
-}
-
-void WriteContext::fill_batch() {
-  std::vector<const ItemCache::Written::value_type*> items;
-  items.reserve(written_.size());
-  for (const auto& item : written_) items.push_back(&item);
-  std::ranges::sort(items, {}, [](const auto* item) -> const std::string& { return item->first; });
-  for (const auto* item : items) {
-    if (item->second)
-      batch_.put(item->first, *item->second);
-    else
-      batch_.remove(item->first);
-  }
-  for (const auto& [id, delta] : deltas_) {
-    Counters sum;
-    sum.items = delta.counters->items + delta.items;
-    sum.bytes = delta.counters->bytes + delta.bytes;
-    batch_.put(keys::counters(id), encode_counters(sum));
-  }
-}
-
-void WriteContext::count(uint32_t id, const std::shared_ptr<Counters>& counters, int64_t items,
-                         int64_t bytes) {
-  if (items == 0 && bytes == 0) return;
-  auto& delta = deltas_[id];
-  delta.counters = counters;
-  delta.items += items;
-  delta.bytes += bytes;
-}
-
 struct Writer::Job {
   Change change;
   asio::any_io_executor executor;
@@ -88,8 +30,17 @@ struct Writer::Job {
   std::exception_ptr failure;
 };
 
+struct Writer::Group {
+  std::shared_ptr<WriteContext> context;
+  std::vector<Job*> jobs;
+};
+
 Writer::Writer(Database& database, ItemCache& items, Catalogue& catalogue)
-    : database_(database), items_(items), catalogue_(catalogue), thread_([this] { run(); }) {}
+    : database_(database),
+      items_(items),
+      catalogue_(catalogue),
+      committer_([this] { commit_groups(); }),
+      thread_([this] { run(); }) {}
 
 Writer::~Writer() { stop(); }
 
@@ -114,7 +65,7 @@ void Writer::enqueue(Job* job) {
     first = queue_.empty();
     queue_.push_back(job);
   }
-  if (first) wake_.notify_one();
+  if (first) wake_writer_.notify_one();
 }
 
 void Writer::run_in_background(Background work) {
@@ -122,7 +73,7 @@ void Writer::run_in_background(Background work) {
     const std::lock_guard lock(mutex_);
     new_background_.push_back(std::move(work));
   }
-  wake_.notify_one();
+  wake_writer_.notify_one();
 }
 
 void Writer::stop() {
@@ -130,30 +81,87 @@ void Writer::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_one();
+  wake_writer_.notify_one();
   if (thread_.joinable()) thread_.join();
+  if (committer_.joinable()) committer_.join();
 }
+
+bool Writer::has_work() const { return stopping_ || !queue_.empty() || !new_background_.empty(); }
 
 void Writer::run() {
-  while (true) {
-    const auto group = next_group(!background_.empty());
-    if (group.empty() && background_.empty()) return;  // stopping
-    run_group(group);
+  while (auto group = begin_group()) {
+    if (!background_.empty()) run_background(*group);
+    run_changes(*group);
+    hand_over(std::move(group));
   }
+  const std::lock_guard lock(mutex_);
+  writer_done_ = true;
+  wake_committer_.notify_one();
 }
 
-// Waits for jobs unless there is background work to go on with. Empty, with no background work: stop.
-std::vector<Writer::Job*> Writer::next_group(bool background_waits) {
+// Waits for something to do; null when there is nothing and never will be.
+std::unique_ptr<Writer::Group> Writer::begin_group() {
   std::unique_lock lock(mutex_);
-  if (!background_waits) {
-    const auto awaited = [this] { return stopping_ || !queue_.empty() || !new_background_.empty(); };
-    if (unflushed_ >= kIdleFlush && !wake_.wait_for(lock, kIdle, awaited)) flush_when_idle(lock);
-    wake_.wait(lock, awaited);
+  if (background_.empty()) {
+    if (unflushed_ >= kIdleFlush && !wake_writer_.wait_for(lock, kIdle, [this] { return has_work(); }))
+      flush_when_idle(lock);
+    wake_writer_.wait(lock, [this] { return has_work(); });
   }
   for (auto& work : new_background_) background_.push_back(std::move(work));
   new_background_.clear();
-  if (stopping_ && queue_.empty()) background_.clear();
-  return std::exchange(queue_, {});
+  if (stopping_ && queue_.empty()) return nullptr;
+  // Background work looks at what is committed, so all before it must be.
+  if (!background_.empty()) wake_writer_.wait(lock, [this] { return !committing_; });
+  auto group = std::make_unique<Group>();
+  group->context =
+      std::make_shared<WriteContext>(database_, items_, catalogue_, committing_ ? last_ : nullptr);
+  return group;
+}
+
+// Goes before the group's changes, which then see how far it got.
+void Writer::run_background(Group& group) {
+  bool done = false;
+  try {
+    done = background_.front()(*group.context);
+  } catch (const std::exception& error) {
+    log::error("background work stopped: {}", error.what());
+    done = true;
+  }
+  if (done) background_.erase(background_.begin());
+}
+
+void Writer::run_changes(Group& group) {
+  std::vector<Job*> jobs;
+  {
+    const std::lock_guard lock(mutex_);
+    jobs = std::exchange(queue_, {});
+  }
+  for (Job* job : jobs) {
+    try {
+      job->change(*group.context);
+    } catch (...) {
+      job->failure = std::current_exception();
+    }
+    group.jobs.push_back(job);
+  }
+}
+
+// Until the committer is free, what arrives joins the group.
+void Writer::hand_over(std::unique_ptr<Group> group) {
+  std::unique_lock lock(mutex_);
+  while (committing_) {
+    wake_writer_.wait(lock, [this] { return !committing_ || !queue_.empty(); });
+    if (!committing_ || queue_.empty()) continue;
+    lock.unlock();
+    run_changes(*group);
+    lock.lock();
+  }
+  // The group before is committed: what is kept of a context must not keep all those before it.
+  group->context->before_ = nullptr;
+  last_ = group->context;
+  handed_over_ = std::move(group);
+  committing_ = true;
+  wake_committer_.notify_one();
 }
 
 void Writer::flush_when_idle(std::unique_lock<std::mutex>& lock) {
@@ -167,77 +175,72 @@ void Writer::flush_when_idle(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-void Writer::run_group(const std::vector<Job*>& group) {
-  WriteContext context(database_, items_, catalogue_);
-  // Background work goes first: it looks at what is committed, and the group's changes then see how far it
-  // got.
-  const bool background_done = !background_.empty() && run_background(context);
-  for (Job* job : group) {
+void Writer::commit_groups() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_committer_.wait(lock, [this] { return handed_over_ || writer_done_; });
+    if (!handed_over_) return;
+    const auto group = std::move(handed_over_);
+    lock.unlock();
+    commit(*group);
+    lock.lock();
+    committing_ = false;
+    wake_writer_.notify_one();
+    lock.unlock();
+    resume_callers(group->jobs);
+    lock.lock();
+  }
+}
+
+void Writer::commit(Group& group) {
+  auto& context = *group.context;
+  if (!broken_) {
     try {
-      job->change(context);
-    } catch (...) {
-      job->failure = std::current_exception();
+      context.fill_batch();
+      items_.before_commit(context.written_);
+      if (!context.batch_.empty()) database_.write(context.batch_);
+      unflushed_ += context.batch_.bytes();
+      publish(context);
+    } catch (const std::exception& error) {
+      items_.after_failure(context.written_);
+      log::error("a commit failed, and nothing is written from here on: {}", error.what());
+      broken_ = std::current_exception();
     }
   }
-  const auto failure = commit(context);
-  if (failure)
-    for (Job* job : group) job->failure = failure;
-  else if (background_done)
-    background_.erase(background_.begin());
-
-  // One post per executor wakes all of its callers.
-  std::vector<std::pair<asio::any_io_executor, std::vector<Job*>>> by_executor;
-  for (Job* job : group) {
-    auto at =
-        std::ranges::find_if(by_executor, [&](const auto& entry) { return entry.first == job->executor; });
-    if (at == by_executor.end()) at = by_executor.insert(at, {job->executor, {}});
-    at->second.push_back(job);
-  }
-  for (auto& [executor, jobs] : by_executor) {
-    asio::post(executor, [resumed = std::move(jobs)] {
-      for (Job* job : resumed) {
-        auto resume = std::move(job->resume);  // resuming ends the job's life
-        resume();
-      }
-    });
-  }
+  if (broken_)
+    for (Job* job : group.jobs) job->failure = broken_;
 }
 
-bool Writer::run_background(WriteContext& context) {
-  try {
-    return background_.front()(context);
-  } catch (const std::exception& error) {
-    log::error("background work stopped: {}", error.what());
-    return true;
-  }
-}
-
-std::exception_ptr Writer::commit(WriteContext& context) {
-  try {
-    context.fill_batch();
-    items_.before_commit(context.written_);
-    if (!context.batch_.empty()) database_.write(context.batch_);
-    unflushed_ += context.batch_.bytes();
-    publish(context);
-    return nullptr;
-  } catch (const std::exception& error) {
-    items_.after_failure(context.written_);
-    log::error("a commit failed: {}", error.what());
-    return std::current_exception();
-  }
-}
-
-void Writer::publish(WriteContext& context) {
+void Writer::publish(const WriteContext& context) {
   items_.after_commit(context.written_);
   for (const auto& [id, delta] : context.deltas_) {
     delta.counters->items += delta.items;
     delta.counters->bytes += delta.bytes;
   }
-  for (auto& [name, table] : context.tables_) {
+  for (const auto& [name, table] : context.tables_) {
     if (table)
-      catalogue_.put(std::move(table));
+      catalogue_.put(table);
     else
       catalogue_.drop(name);
+  }
+}
+
+// One post per executor wakes all of its callers.
+void Writer::resume_callers(const std::vector<Job*>& jobs) {
+  std::vector<std::pair<asio::any_io_executor, std::vector<Job*>>> by_executor;
+  for (Job* job : jobs) {
+    auto at =
+        std::ranges::find_if(by_executor, [&](const auto& entry) { return entry.first == job->executor; });
+    if (at == by_executor.end()) at = by_executor.insert(at, {job->executor, {}});
+    at->second.push_back(job);
+  }
+  for (auto& [executor, waiting] : by_executor) {
+    asio::post(executor, [resumed = std::move(waiting)] {
+      for (Job* job : resumed) {
+        auto resume = std::move(job->resume);  // resuming ends the job's life
+        resume();
+      }
+    });
   }
 }
 

@@ -2,76 +2,27 @@
 // other: so there are no locks, each change sees those before it, and a counter that everyone increments is
 // no problem.
 //
-// It drains its queue into a group, runs the group's changes against one batch, commits the batch with one
-// sync, and only then lets the callers go on. While a sync runs, the next group gathers.
+// Changes that wait together form a group. The writer runs them against one batch and hands the group to the
+// committer, a second thread, which writes the batch with one sync and only then lets the callers go on.
+// While a group is being committed the writer runs the next one, on top of it, and goes on adding to that
+// until the committer is free.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
-#include "engine/catalogue.h"
-#include "engine/database.h"
-#include "engine/item_cache.h"
+#include "engine/write_context.h"
 
 namespace tabella::engine {
-
-// What a change sees and may do. Lives as long as its group; used on the writer's thread only.
-//
-// A change reads and decides first and writes last: once it has written, it cannot be taken back.
-class WriteContext {
- public:
-  WriteContext(const Database& database, ItemCache& items, const Catalogue& catalogue)
-      : database_(database), items_(items), catalogue_(catalogue) {}
-
-  // Items, with the writes of this group.
-  std::optional<std::string> get(const std::string& key) const;
-  void put(const std::string& key, std::string_view value);
-  void remove(const std::string& key);
-
-  // All items whose keys begin so, those written in this group included.
-  void remove_items(const std::string& prefix);
-
-  // Anything that no change of the same group reads back: index entries and the like.
-  Batch& batch() { return batch_; }
-  const Database& database() const { return database_; }
-
-  SchemaPtr table(std::string_view name) const;
-  void put_table(SchemaPtr table);
-  void drop_table(const TableSchema& table);
-
-  void count(uint32_t id, const std::shared_ptr<Counters>& counters, int64_t items, int64_t bytes);
-
- private:
-  friend class Writer;
-  // Only the last value of each item goes to disk, in the order of the keys: a counter that a whole group
-  // incremented is one entry, and neighbours are found from each other.
-  void fill_batch();
-
-  struct Delta {
-    std::shared_ptr<Counters> counters;
-    int64_t items = 0;
-    int64_t bytes = 0;
-  };
-
-  const Database& database_;
-  ItemCache& items_;
-  const Catalogue& catalogue_;
-  Batch batch_;
-  ItemCache::Written written_;
-  std::unordered_map<uint32_t, Delta> deltas_;
-  std::map<std::string, SchemaPtr, std::less<>> tables_;  // changed in this group; null: dropped
-};
 
 class Writer {
  public:
@@ -95,28 +46,50 @@ class Writer {
 
  private:
   struct Job;
+  struct Group;
 
   void enqueue(Job* job);
+  bool has_work() const;
+
+  // The writer's thread.
   void run();
-  std::vector<Job*> next_group(bool background_waits);
-  void run_group(const std::vector<Job*>& group);
-  bool run_background(WriteContext& context);
-  std::exception_ptr commit(WriteContext& context);
-  void publish(WriteContext& context);
+  std::unique_ptr<Group> begin_group();
+  void run_background(Group& group);
+  void run_changes(Group& group);
+  void hand_over(std::unique_ptr<Group> group);
   void flush_when_idle(std::unique_lock<std::mutex>& lock);
+
+  // The committer's thread.
+  void commit_groups();
+  void commit(Group& group);
+  void publish(const WriteContext& context);
+  static void resume_callers(const std::vector<Job*>& jobs);
 
   Database& database_;
   ItemCache& items_;
   Catalogue& catalogue_;
 
   std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Job*> queue_;                 // guarded by mutex_
-  std::vector<Background> new_background_;  // guarded by mutex_
-  bool stopping_ = false;                   // guarded by mutex_
+  std::condition_variable wake_writer_;
+  std::condition_variable wake_committer_;
+  // Guarded by mutex_:
+  std::vector<Job*> queue_;
+  std::vector<Background> new_background_;
+  std::unique_ptr<Group> handed_over_;  // waits for the committer
+  bool committing_ = false;             // a group is handed over or being committed
+  bool stopping_ = false;
+  bool writer_done_ = false;
 
-  std::vector<Background> background_;  // the writer's thread only
-  size_t unflushed_ = 0;                // bytes written since the last flush; the writer's thread only
+  // The writer's thread only:
+  std::vector<Background> background_;
+  std::shared_ptr<const WriteContext> last_;  // the group handed over last
+
+  // A commit that failed leaves it unknown what is on disk: nothing is written any more. The committer's
+  // thread only.
+  std::exception_ptr broken_;
+  std::atomic<size_t> unflushed_ = 0;  // bytes written since the last flush
+
+  std::thread committer_;
   std::thread thread_;
 };
 

@@ -58,9 +58,10 @@ std::optional<Compression> choose_encoding(std::string_view accept_encoding) {
     ++order;
     if (choice && (!choice->quality || q > *choice->quality)) *choice = {q, order};
   }
+  // What "*" stands for comes after what is named.
   if (any.quality) {
-    if (!gzip.quality) gzip = any;
-    if (!deflate.quality) deflate = {any.quality, any.order + 1};
+    if (!gzip.quality) gzip = {any.quality, order + 1};
+    if (!deflate.quality) deflate = {any.quality, order + 2};
   }
   const bool use_gzip = gzip.quality.value_or(0) > 0;
   const bool use_deflate = deflate.quality.value_or(0) > 0;

@@ -144,6 +144,7 @@ TEST(AcceptEncoding, IsReadAsAwsReadsIt) {
   EXPECT_EQ(chosen("gzip;q=0"), "none");
   EXPECT_EQ(chosen("*"), "gzip");
   EXPECT_EQ(chosen("*, gzip;q=0.5"), "deflate");
+  EXPECT_EQ(chosen("*, deflate"), "deflate");
   EXPECT_EQ(chosen("*;q=0"), "none");
 }
 
