@@ -14,12 +14,7 @@ namespace {
 
 Result<> check_request(const CreateTableRequest& request) {
   TABELLA_TRY(check_definition(request.definition));
-  TABELLA_TRY(check_tags(request.tags));
-  if (request.tags.size() > kMaxTags)
-    return store::refuse(
-        fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}",
-                    request.tags.size(), kMaxTags));
-  return {};
+  return check_tags(request.tags);
 }
 
 }  // namespace

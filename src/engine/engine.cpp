@@ -32,7 +32,13 @@ Engine::Engine(const Options& options, const Clock& clock)
   load_catalogue();
 }
 
-Engine::~Engine() { close(); }
+Engine::~Engine() {
+  try {
+    close();
+  } catch (const std::exception& error) {
+    log::error("the store did not close well: {}", error.what());
+  }
+}
 
 void Engine::close() {
   writer_.stop();

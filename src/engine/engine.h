@@ -54,7 +54,7 @@ class Engine final : public store::Store {
   uint32_t take_id(WriteContext& context);
   void start_backfill(const TableSchema& table, const IndexSchema& index);
 
-  store::Async<void> change_tags(std::string arn,
+  store::Async<void> change_tags(std::string arn, std::string not_found,
                                  std::function<store::Result<>(std::vector<store::Tag>&)> change);
   store::Result<store::GetItemResult> get_now(const store::GetItemRequest& request);
   store::Result<store::Page> query_now(const store::QueryRequest& request);

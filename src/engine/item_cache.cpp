@@ -7,7 +7,11 @@ namespace {
 
 // Large items would push out many small ones, and copying them is what they cost anyway.
 constexpr size_t kMaxCached = 16 * 1024;
-constexpr size_t kEntryOverhead = 112;  // a node and two strings
+
+size_t cost(const std::string& key, const std::string& value) {
+  constexpr size_t kOverhead = 112;  // a node and two strings
+  return key.size() + value.size() + kOverhead;
+}
 
 }  // namespace
 
@@ -18,23 +22,26 @@ const std::string* ItemCache::Shard::find(const std::string& key) {
   const auto at = old.find(key);
   if (at == old.end()) return nullptr;
   const auto moved = young.insert(old.extract(at)).position;
-  young_bytes += moved->first.size() + moved->second.size() + kEntryOverhead;
+  young_bytes += cost(moved->first, moved->second);
   return &moved->second;
 }
 
 void ItemCache::Shard::put(const std::string& key, std::string value, size_t limit) {
-  if (value.size() > kMaxCached) return remove(key);
+  remove(key);
+  if (value.size() > kMaxCached) return;
   if (young_bytes > limit / 2) {
     old = std::exchange(young, {});
     young_bytes = 0;
   }
-  old.erase(key);
-  young_bytes += key.size() + value.size() + kEntryOverhead;
-  young.insert_or_assign(key, std::move(value));
+  young_bytes += cost(key, value);
+  young.emplace(key, std::move(value));
 }
 
 void ItemCache::Shard::remove(const std::string& key) {
-  young.erase(key);
+  if (const auto at = young.find(key); at != young.end()) {
+    young_bytes -= cost(at->first, at->second);
+    young.erase(at);
+  }
   old.erase(key);
 }
 

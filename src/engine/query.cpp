@@ -21,7 +21,6 @@ using Op = KeyPredicate::Operator;
 namespace {
 
 constexpr const char* kNotSupported = "Query key condition not supported";
-constexpr const char* kBadStart = "The provided starting key is invalid";
 
 using Predicates = std::vector<KeyPredicate>;
 
@@ -154,27 +153,12 @@ Range range_of(const Predicates& predicates, const ReadPlan& plan) {
   return {prefix, keys::end_of(prefix)};
 }
 
-// Every attribute that the walk and the table are keyed by, of its type, and no other.
-Result<> check_start_key(const ReadPlan& plan, ItemView start) {
-  size_t expected = plan.table->sort ? 2 : 1;
-  const auto walked = walked_keys(plan);
-  for (const auto& key : walked) expected += plan.table->is_key(key.name) ? 0 : 1;
-  if (start.count() != expected) return refuse(kBadStart);
-  for (const auto& key : walked) {
-    const auto value = start.find(key.name);
-    if (!value) return refuse(kBadStart);
-    if (value->type() != key.type) return refuse("The provided key element does not match the schema");
-  }
-  const auto base = key_of(*plan.table, nullptr, start);
-  if (auto fits = check_key(*plan.table, base); !fits)
-    return refuse(fmt::format("{}: {}", kBadStart, fits.error().message));
-  if (plan.index && !index_entry(*plan.table, *plan.index, start)) return refuse(kBadStart);
-  // A partition of one item has no place to go on from.
-  if (!plan.index && !plan.table->sort)
-    return refuse(fmt::format(
-        "The provided exclusive start key is invalid: ExclusiveStartKey: {{{}=AttributeValue: {}}}",
-        plan.table->partition.name, item::describe_value(*start.find(plan.table->partition.name))));
-  return {};
+// A partition of one item has no place to go on from.
+Result<> check_restartable(const ReadPlan& plan, ItemView start) {
+  if (plan.index || plan.table->sort) return {};
+  return refuse(
+      fmt::format("The provided exclusive start key is invalid: ExclusiveStartKey: {{{}=AttributeValue: {}}}",
+                  plan.table->partition.name, item::describe_value(*start.find(plan.table->partition.name))));
 }
 
 bool matches(const KeyPredicate& predicate, ValueView value) {
@@ -230,10 +214,14 @@ Result<store::Page> Engine::query_now(const QueryRequest& request) {
   TABELLA_TRY(check_read_parameters(options, Reading::query, &request));
   TABELLA_ASSIGN(auto expressions, prepare_read_expressions(options, Reading::query, &request, caches_));
   const Predicates predicates = std::move(*expressions.key);
-  if (predicates.empty()) return refuse("Conditions can be of length 1 or 2 only");
+  if (predicates.empty() || (predicates.size() > 2 && !options.index))
+    return refuse("Conditions can be of length 1 or 2 only");
   TABELLA_TRY(check_select(options, Reading::query));
   TABELLA_ASSIGN(auto plan, plan_read(options, expressions, catalogue_));
-  if (options.start_key) TABELLA_TRY(check_start_key(plan, *options.start_key));
+  if (options.start_key) {
+    TABELLA_TRY(check_start_key(plan, *options.start_key, Reading::query));
+    TABELLA_TRY(check_restartable(plan, *options.start_key));
+  }
   TABELLA_TRY(check_predicates(predicates, plan));
   if (options.start_key) TABELLA_TRY(check_start_within(plan, predicates, *options.start_key));
   if (plan.projection) TABELLA_TRY(check_key_paths(*plan.table, *plan.projection));
@@ -254,8 +242,10 @@ Result<store::Page> Engine::query_now(const QueryRequest& request) {
       to = std::min(to, start);
   }
   const auto direction = request.forward ? Database::Direction::forward : Database::Direction::backward;
-  return read_page(database_, plan, options,
-                   database_.range(std::move(from), std::move(to), direction, true));
+  auto page =
+      read_page(database_, plan, options, database_.range(std::move(from), std::move(to), direction, true));
+  if (!plan.index && !plan.table->sort) page.last_key.reset();  // there was one item at most
+  return page;
 }
 
 store::Async<store::Page> Engine::query(QueryRequest request) { co_return query_now(request); }

@@ -165,6 +165,29 @@ std::vector<KeyAttribute> walked_keys(const ReadPlan& plan) {
   return keys;
 }
 
+Result<> check_start_key(const ReadPlan& plan, ItemView start, Reading reading) {
+  constexpr const char* kBadStart = "The provided starting key is invalid";
+  constexpr const char* kMismatch = "The provided key element does not match the schema";
+  size_t expected = plan.table->sort ? 2 : 1;
+  const auto walked = walked_keys(plan);
+  for (const auto& key : walked) expected += plan.table->is_key(key.name) ? 0 : 1;
+  const bool brief = reading == Reading::query || plan.index;
+  if (start.count() != expected)
+    return refuse(brief ? std::string(kBadStart) : fmt::format("{}: {}", kBadStart, kMismatch));
+  if (brief) {
+    for (const auto& key : walked) {
+      const auto value = start.find(key.name);
+      if (!value) return refuse(kBadStart);
+      if (value->type() != key.type) return refuse(kMismatch);
+    }
+  }
+  const auto base = key_of(*plan.table, nullptr, start);
+  if (auto fits = check_key(*plan.table, base); !fits)
+    return refuse(fmt::format("{}: {}", kBadStart, fits.error().message));
+  if (plan.index && !index_entry(*plan.table, *plan.index, start)) return refuse(kBadStart);
+  return {};
+}
+
 std::string start_position(const ReadPlan& plan, ItemView start_key) {
   if (!plan.index) return item_key(*plan.table, start_key);
   return index_entry(*plan.table, *plan.index, start_key)->key;
@@ -175,6 +198,7 @@ store::Page read_page(const Database& database, const ReadPlan& plan, const Read
   store::Page page;
   page.count_only = options.select == Select::count;
   size_t bytes = 0;
+  size_t fetched_bytes = 0;
   double fetched_units = 0;
   std::string last;
   bool more = false;
@@ -184,16 +208,23 @@ store::Page read_page(const Database& database, const ReadPlan& plan, const Read
     ++page.scanned;
     bytes += entry.size();
     std::optional<std::string> fetched;
-    if (plan.fetch) fetched = database.get(item_key(*plan.table, entry));
+    if (plan.fetch) {
+      fetched = database.get(item_key(*plan.table, entry));
+      // Deleted since the walk began: it is not there, and the walk goes on.
+      if (!fetched) continue;
+    }
     const ItemView item = fetched ? ItemView(*fetched) : entry;
-    if (fetched) fetched_units += read_units(item.size(), options.consistent);
+    if (fetched) {
+      fetched_units += read_units(item.size(), options.consistent);
+      fetched_bytes += item.size();
+    }
     if (!plan.filter || expression::evaluate(*plan.filter, &item)) {
       ++page.count;
       if (!page.count_only)
         page.items.push_back(plan.projection ? expression::project(item, *plan.projection)
                                              : item::Item(std::string(item.bytes())));
     }
-    if (page.scanned >= limit || bytes >= kPageBytes) {
+    if (page.scanned >= limit || bytes + fetched_bytes >= kPageBytes) {
       last = cursor.value();
       more = true;
       break;

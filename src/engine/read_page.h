@@ -45,6 +45,10 @@ store::Result<> check_projected(const store::ReadOptions& options, ReadPlan& pla
 // The key attributes by which the plan's table or index is walked.
 std::vector<KeyAttribute> walked_keys(const ReadPlan& plan);
 
+// An ExclusiveStartKey has every attribute that the walk and the table are keyed by, of its type, and no
+// other.
+store::Result<> check_start_key(const ReadPlan& plan, item::ItemView start, Reading reading);
+
 // Where an ExclusiveStartKey stands in the range.
 std::string start_position(const ReadPlan& plan, item::ItemView start_key);
 

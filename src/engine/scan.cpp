@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include "engine/engine.h"
-#include "engine/item_keys.h"
 #include "engine/keys.h"
 #include "engine/read_page.h"
 
 namespace tabella::engine {
 
-using item::ItemView;
 using store::refuse;
 using store::Result;
 using store::ScanRequest;
@@ -17,7 +15,6 @@ using store::ScanRequest;
 namespace {
 
 constexpr const char* kBadStart = "The provided starting key is invalid";
-constexpr const char* kMismatch = "The provided key element does not match the schema";
 
 Result<> check_segments(const ScanRequest& request) {
   if (request.segment && !request.total_segments)
@@ -37,26 +34,6 @@ Result<> check_segments(const ScanRequest& request) {
   return {};
 }
 
-Result<> check_start_key(const ReadPlan& plan, ItemView start) {
-  size_t expected = plan.table->sort ? 2 : 1;
-  const auto walked = walked_keys(plan);
-  for (const auto& key : walked) expected += plan.table->is_key(key.name) ? 0 : 1;
-  if (start.count() != expected)
-    return refuse(plan.index ? std::string(kBadStart) : fmt::format("{}: {}", kBadStart, kMismatch));
-  if (plan.index) {
-    for (const auto& key : walked) {
-      const auto value = start.find(key.name);
-      if (!value) return refuse(kBadStart);
-      if (value->type() != key.type) return refuse(kMismatch);
-    }
-    if (!index_entry(*plan.table, *plan.index, start)) return refuse(kBadStart);
-  }
-  const auto base = key_of(*plan.table, nullptr, start);
-  if (auto fits = check_key(*plan.table, base); !fits)
-    return refuse(fmt::format("{}: {}", kBadStart, fits.error().message));
-  return {};
-}
-
 // Segment i of n begins at the i-th n-th of the space of hashes.
 uint64_t first_hash(int64_t segment, int64_t segments) {
   return static_cast<uint64_t>((static_cast<unsigned __int128>(segment) << 64) /
@@ -72,7 +49,7 @@ Result<store::Page> Engine::scan_now(const ScanRequest& request) {
   TABELLA_ASSIGN(auto expressions, prepare_read_expressions(options, Reading::scan, nullptr, caches_));
   TABELLA_TRY(check_select(options, Reading::scan));
   TABELLA_ASSIGN(auto plan, plan_read(options, expressions, catalogue_));
-  if (options.start_key) TABELLA_TRY(check_start_key(plan, *options.start_key));
+  if (options.start_key) TABELLA_TRY(check_start_key(plan, *options.start_key, Reading::scan));
   TABELLA_TRY(check_projected(options, plan));
   std::vector<expression::Path> paths;
   if (plan.projection) paths = *plan.projection;

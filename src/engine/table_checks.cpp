@@ -278,7 +278,13 @@ bool is_tag_text(std::string_view text) {
 
 }  // namespace
 
+Result<> check_tag_count(size_t count) {
+  if (count <= kMaxTags) return {};
+  return wrong(fmt::format("Too many tags: {}; at most {}", count, kMaxTags));
+}
+
 Result<> check_tags(const std::vector<store::Tag>& tags) {
+  TABELLA_TRY(check_tag_count(tags.size()));
   constexpr size_t kMaxKey = 128;
   constexpr size_t kMaxValue = 256;
   for (const auto& tag : tags) {

@@ -22,6 +22,7 @@ store::Result<> check_global_index(const store::IndexDefinition& index,
 store::Result<> check_index_names(const store::IndexDefinition& index);
 
 store::Result<> check_throughput(const std::optional<store::Throughput>& throughput);
+store::Result<> check_tag_count(size_t count);
 store::Result<> check_tags(const std::vector<store::Tag>& tags);
 
 inline constexpr size_t kMaxGlobalIndexes = 20;

@@ -31,15 +31,15 @@ Result<std::string> table_of(std::string_view arn) {
 
 }  // namespace
 
-store::Async<void> Engine::change_tags(std::string arn, std::function<Result<>(std::vector<Tag>&)> change) {
+store::Async<void> Engine::change_tags(std::string arn, std::string not_found,
+                                       std::function<Result<>(std::vector<Tag>&)> change) {
   const auto name = table_of(arn);
   if (!name) co_return std::unexpected(name.error());
   Result<> result;
   co_await writer_.execute([&](WriteContext& context) {
     const auto old = context.table(*name);
     if (!old) {
-      result = store::fail(ErrorCode::resource_not_found,
-                           fmt::format("Requested resource not found: ResourcArn: {} not found", arn));
+      result = store::fail(ErrorCode::resource_not_found, std::move(not_found));
       return;
     }
     auto table = std::make_shared<TableSchema>(*old);
@@ -52,7 +52,8 @@ store::Async<void> Engine::change_tags(std::string arn, std::function<Result<>(s
 store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
   if (auto checked = check_tags(request.tags); !checked)
     co_return std::unexpected(std::move(checked).error());
-  co_return co_await change_tags(std::move(request.arn), [&](std::vector<Tag>& tags) -> Result<> {
+  auto not_found = fmt::format("Requested resource not found: ResourcArn: {} not found", request.arn);
+  co_return co_await change_tags(request.arn, std::move(not_found), [&](std::vector<Tag>& tags) -> Result<> {
     for (const auto& tag : request.tags) {
       const auto at = std::ranges::find_if(tags, [&](const Tag& t) { return t.key == tag.key; });
       if (at == tags.end())
@@ -60,18 +61,17 @@ store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
       else
         at->value = tag.value;
     }
-    if (tags.size() <= kMaxTags) return {};
-    return refuse(fmt::format("One or more parameter values were invalid: Too many tags: {}; at most {}",
-                              tags.size(), kMaxTags));
+    return check_tag_count(tags.size());
   });
 }
 
 store::Async<void> Engine::untag_resource(store::UntagResourceRequest request) {
-  co_return co_await change_tags(std::move(request.arn), [&](std::vector<Tag>& tags) -> Result<> {
-    std::erase_if(tags,
-                  [&](const Tag& t) { return std::ranges::find(request.keys, t.key) != request.keys.end(); });
-    return {};
-  });
+  co_return co_await change_tags(
+      request.arn, "Requested resource not found", [&](std::vector<Tag>& tags) -> Result<> {
+        std::erase_if(
+            tags, [&](const Tag& t) { return std::ranges::find(request.keys, t.key) != request.keys.end(); });
+        return {};
+      });
 }
 
 store::Async<std::vector<Tag>> Engine::list_tags_of_resource(std::string arn) {

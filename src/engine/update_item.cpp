@@ -36,20 +36,24 @@ Result<> check_key_untouched(const TableSchema& table, const Update& update) {
 
 // A literal of the wrong type for an index is refused before the condition is looked at.
 Result<> check_index_literals(const TableSchema& table, const Update& update) {
-  for (const auto& action : update) {
-    if (action.path.size() > 1 || action.kind == UpdateAction::Kind::remove ||
-        action.value.kind != expression::Operand::Kind::value)
-      continue;
-    const auto type = action.value.value.type();
-    for (const auto& index : table.indexes)
-      for (const auto* part : {&index.partition, &index.sort})
-        for (const auto& key : *part)
-          if (key.name == action.path[0].name && key.type != type)
-            return refuse(fmt::format(
-                "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} "
-                "Actual: {} IndexName: {}",
-                key.name, item::type_name(key.type), item::type_name(type), index.name()));
-  }
+  const auto literal_for = [&](const std::string& attribute) -> const UpdateAction* {
+    const auto at = std::ranges::find_if(update, [&](const UpdateAction& a) {
+      return a.path.size() == 1 && a.path[0].name == attribute && a.kind != UpdateAction::Kind::remove &&
+             a.value.kind == expression::Operand::Kind::value;
+    });
+    return at == update.end() ? nullptr : &*at;
+  };
+  for (const auto& index : table.indexes)
+    for (const auto* part : {&index.partition, &index.sort})
+      for (const auto& key : *part) {
+        const auto* action = literal_for(key.name);
+        if (action && action->value.value.type() != key.type)
+          return refuse(fmt::format(
+              "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} "
+              "Actual: {} IndexName: {}",
+              key.name, item::type_name(key.type), item::type_name(action->value.value.type()),
+              index.name()));
+      }
   return {};
 }
 
@@ -118,8 +122,7 @@ Result<std::optional<item::Item>> updated(const TableSchema& table, const Update
                                           const item::Item* old, const item::Item& key) {
   // Taking away from an item that is not there does not bring it into being.
   if (!old && only_removes(update)) return std::nullopt;
-  const auto view = old ? old->view() : item::ItemView();
-  TABELLA_ASSIGN(auto now, expression::apply(update, old ? &view : nullptr, old ? view : key.view()));
+  TABELLA_ASSIGN(auto now, expression::apply(update, old ? old->view() : key.view(), old != nullptr));
   TABELLA_TRY(check_changed_index_keys(table, old, now));
   if (now.size() > kMaxItemSize) return refuse("Item size to update has exceeded the maximum allowed size");
   return std::optional(std::move(now));

@@ -240,6 +240,8 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
       if (u.create) start_backfill(*table, *table->index(u.create->name));
     auto description = describe(*table);
     description.status = Status::updating;
+    if (old->definition.throughput && table->definition.throughput)
+      description.definition.throughput = old->definition.throughput;  // the new one is still being set up
     return description;
   };
 

@@ -41,6 +41,8 @@ void WriteContext::put_table(SchemaPtr table) {
 }
 
 void WriteContext::drop_table(const TableSchema& table) {
+  deltas_.erase(table.id);
+  for (const auto& index : table.indexes) deltas_.erase(index.id);
   batch_.remove(keys::catalogue_entry(table.name()));
   tables_.insert_or_assign(table.name(), nullptr);
 }

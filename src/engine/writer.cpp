@@ -196,8 +196,8 @@ void Writer::commit(Group& group) {
   auto& context = *group.context;
   if (!broken_) {
     try {
-      context.fill_batch();
       items_.before_commit(context.written_);
+      context.fill_batch();
       if (!context.batch_.empty()) database_.write(context.batch_);
       unflushed_ += context.batch_.bytes();
       publish(context);

@@ -1,7 +1,9 @@
 #include "expression/apply.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "expression/evaluate.h"
@@ -20,9 +22,25 @@ constexpr const char* kNoAttribute =
     "The provided expression refers to an attribute that does not exist in the item";
 constexpr const char* kLegacyMismatch = "Type mismatch for attribute to update";
 
-Checked<Value> value_of(const Operand& operand, const ItemView* old);
+constexpr const char* kTooLarge = "Item size to update has exceeded the maximum allowed size";
 
-Checked<Value> sum(const Operand& operand, const ItemView* old) {
+// What an update reads. Copies are counted: an expression may name a large attribute many times, and more
+// than this cannot end in an item anyway.
+struct Source {
+  ItemView item;
+  bool exists;
+  size_t budget = 2u << 20;
+
+  Checked<Value> copy(item::ValueView value) {
+    if (value.bytes().size() > budget) return invalid(kTooLarge);
+    budget -= value.bytes().size();
+    return Value::decode(value);
+  }
+};
+
+Checked<Value> value_of(const Operand& operand, Source& old);
+
+Checked<Value> sum(const Operand& operand, Source& old) {
   TABELLA_ASSIGN(const auto a, value_of(operand.arguments[0], old));
   TABELLA_ASSIGN(const auto b, value_of(operand.arguments[1], old));
   if (a.type() != Type::N || b.type() != Type::N) return invalid(kBadOperand);
@@ -32,9 +50,9 @@ Checked<Value> sum(const Operand& operand, const ItemView* old) {
   return Value::number(std::move(number));
 }
 
-Checked<Value> call(const Operand& function, const ItemView* old) {
+Checked<Value> call(const Operand& function, Source& old) {
   if (function.text == "if_not_exists") {
-    if (const auto found = find(old, function.arguments[0].path)) return Value::decode(*found);
+    if (const auto found = find(&old.item, function.arguments[0].path)) return old.copy(*found);
     return value_of(function.arguments[1], old);
   }
   TABELLA_ASSIGN(auto front, value_of(function.arguments[0], old));
@@ -44,13 +62,13 @@ Checked<Value> call(const Operand& function, const ItemView* old) {
   return front;
 }
 
-Checked<Value> value_of(const Operand& operand, const ItemView* old) {
+Checked<Value> value_of(const Operand& operand, Source& old) {
   switch (operand.kind) {
-    case Operand::Kind::value: return Value::decode(operand.value);
+    case Operand::Kind::value: return old.copy(operand.value);
     case Operand::Kind::path: {
-      const auto found = find(old, operand.path);
+      const auto found = find(&old.item, operand.path);
       if (!found) return invalid(kNoAttribute);
-      return Value::decode(*found);
+      return old.copy(*found);
     }
     case Operand::Kind::plus:
     case Operand::Kind::minus: return sum(operand, old);
@@ -110,8 +128,9 @@ Checked<Value> added(const Value& to, const Value& what, bool legacy) {
     return sum;
   }
   if (!item::is_set(to.type())) return invalid(mismatch);
+  const std::unordered_set<std::string_view> known(to.contents().begin(), to.contents().end());
   for (const auto& content : what.contents())
-    if (std::ranges::find(sum.contents(), content) == sum.contents().end()) sum.contents().push_back(content);
+    if (!known.contains(content)) sum.contents().push_back(content);
   return sum;
 }
 
@@ -130,9 +149,8 @@ Checked<> erase(Value& parent, const UpdateAction& action) {
   if (!from) return {};
   const auto what = Value::decode(action.value.value);
   if (from->type() != what.type()) return invalid(action.legacy ? kLegacyMismatch : kBadOperand);
-  std::erase_if(from->contents(), [&](const std::string& content) {
-    return std::ranges::find(what.contents(), content) != what.contents().end();
-  });
+  const std::unordered_set<std::string_view> gone(what.contents().begin(), what.contents().end());
+  std::erase_if(from->contents(), [&](const std::string& content) { return gone.contains(content); });
   if (from->contents().empty()) remove_child(parent, action.path.back());
   return {};
 }
@@ -156,10 +174,10 @@ std::vector<const UpdateAction*> in_order(const Update& update) {
   return actions;
 }
 
-Checked<> apply_one(Value& document, const UpdateAction& action, const ItemView* old) {
+Checked<> apply_one(Value& document, const UpdateAction& action, Source& old) {
   Value* parent = parent_of(document, action.path);
   if (!parent) {
-    if (action.kind == UpdateAction::Kind::remove && !old) return {};
+    if (action.kind == UpdateAction::Kind::remove && !old.exists) return {};
     return invalid(kBadPath);
   }
   switch (action.kind) {
@@ -177,9 +195,10 @@ Checked<> apply_one(Value& document, const UpdateAction& action, const ItemView*
 
 }  // namespace
 
-Checked<item::Item> apply(const Update& update, const ItemView* old, ItemView base) {
+Checked<item::Item> apply(const Update& update, ItemView base, bool exists) {
   Value document = item::decode_item(base);
-  for (const auto* action : in_order(update)) TABELLA_TRY(apply_one(document, *action, old));
+  Source source{.item = base, .exists = exists};
+  for (const auto* action : in_order(update)) TABELLA_TRY(apply_one(document, *action, source));
   auto result = item::encode_item(document);
   for (item::Attributes a(result); a.next();)
     if (item::nesting(a.value()) > item::kMaxNesting) return invalid(item::kTooDeep);

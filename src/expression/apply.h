@@ -7,9 +7,9 @@
 
 namespace tabella::expression {
 
-// The item after `update`. `old` is what it reads, null if there is no item yet; `base` is what it changes:
-// the old item, or just the key.
-Checked<item::Item> apply(const Update& update, const item::ItemView* old, item::ItemView base);
+// The item after `update`. `base` is what it reads and changes: the item as it is, or just the key if there
+// is none yet (`exists` is false).
+Checked<item::Item> apply(const Update& update, item::ItemView base, bool exists);
 
 // The paths that an update touches, for ReturnValues UPDATED_OLD and UPDATED_NEW.
 Projection touched_paths(const Update& update);

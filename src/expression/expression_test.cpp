@@ -49,8 +49,7 @@ std::string updated(std::string_view text, const char* json = kItem) {
   const auto bound = bind(*tree, bindings);
   if (!bound) return bound.error().message;
   const auto item = item_of(json);
-  const auto view = item.view();
-  const auto result = apply(*bound, &view, view);
+  const auto result = apply(*bound, item, true);
   return result ? json_of(*result) : result.error().message;
 }
 
@@ -152,6 +151,12 @@ TEST(ConditionExpression, HasLimits) {
   std::string many = "n = :n";
   for (int i = 0; i < 150; ++i) many += " OR n = :n";
   EXPECT_EQ(holds(many), "The expression contains too many operators; operator count: 301");
+  std::string nots;
+  for (int i = 0; i < 900; ++i) nots += "NOT ";
+  EXPECT_EQ(holds(nots + "n"), "The expression contains too many operators; operator count: 301");
+  std::string nested;
+  for (int i = 0; i < 1500; ++i) nested += "f(";
+  EXPECT_EQ(holds("n = " + nested), "Invalid function name; function: f");
 }
 
 TEST(UpdateExpression, SetsRemovesAddsAndDeletes) {
@@ -209,6 +214,20 @@ TEST(UpdateExpression, RefusesWhatCannotBe) {
             "Operator or function requires a document path; operator or function: if_not_exists");
   EXPECT_EQ(updated("SET a[:n] = :n"), "Syntax error; token: \":n\", near: \"[:n]\"");
   EXPECT_EQ(updated("SET"), "Syntax error; token: \"<EOF>\", near: \"SET\"");
+}
+
+TEST(UpdateExpression, TakesBracketsAndRefusesKeywords) {
+  EXPECT_EQ(updated("SET n = (n + :n)", R"({"n":{"N":"3"}})"), R"({"n":{"N":"5"}})");
+  EXPECT_EQ(updated("SET n = ((n)+(:n))", R"({"n":{"N":"3"}})"), R"({"n":{"N":"5"}})");
+  EXPECT_EQ(updated("SET q = (m.x).y"), "Syntax error; token: \".\", near: \").y\"");
+  EXPECT_EQ(updated("SET a = set"), "Syntax error; token: \"set\", near: \"= set\"");
+}
+
+TEST(UpdateExpression, DoesNotCopyWithoutEnd) {
+  std::string text = "SET a0 = big";
+  for (int i = 1; i < 300; ++i) text += ", a" + std::to_string(i) + " = big";
+  const auto json = R"({"big":{"S":")" + std::string(100'000, 'x') + R"("}})";
+  EXPECT_EQ(updated(text, json.c_str()), "Item size to update has exceeded the maximum allowed size");
 }
 
 TEST(UpdateExpression, DoesNotLetNestingGrowWithoutEnd) {

@@ -27,6 +27,8 @@ constexpr auto kConditionFunctions = std::to_array<std::string_view>(
 constexpr auto kUpdateFunctions = std::to_array<std::string_view>({"if_not_exists", "list_append"});
 constexpr auto kConditionKeywords = std::to_array<std::string_view>({"AND", "OR", "NOT", "BETWEEN", "IN"});
 
+constexpr auto kUpdateKeywords = std::to_array<std::string_view>({"SET", "REMOVE", "ADD", "DELETE"});
+
 constexpr const char* kRedundant = "The expression has redundant parentheses;";
 
 template <size_t N>
@@ -42,6 +44,7 @@ struct SyntaxError {
 struct Refused {
   std::string message;
 };
+struct TooDeep {};
 
 // Faults of meaning, of which AWS reports the first of the most important kind, wherever in the text it
 // stands.
@@ -90,7 +93,6 @@ class Parser {
 
   const std::vector<Token>& tokens() const { return tokens_; }
   const Faults& faults() const { return faults_; }
-  size_t operators() const { return operators_; }
 
  private:
   // What stands between operators: a condition or something that can be compared. Which of the two a bracket
@@ -104,7 +106,7 @@ class Parser {
   class Deeper {
    public:
     explicit Deeper(int& depth) : depth_(depth) {
-      if (++depth_ > kMaxDepth) throw Refused{kRedundant};
+      if (++depth_ > kMaxDepth) throw TooDeep{};
     }
     ~Deeper() { --depth_; }
     Deeper(const Deeper&) = delete;
@@ -137,11 +139,17 @@ class Parser {
   void expect_symbol(std::string_view text) {
     if (!take_symbol(text)) fail();
   }
-  void count_operator() { ++operators_; }
+  void count_operator() {
+    if (++operators_ > kMaxOperators)
+      throw Refused{
+          fmt::format("The expression contains too many operators; operator count: {}", operators_)};
+  }
 
   bool at_keyword() const {
-    return grammar_ == Grammar::condition && now().kind == Kind::identifier &&
-           std::ranges::any_of(kConditionKeywords, [&](auto word) { return same_word(now().text, word); });
+    const auto is_now = [&](auto word) { return same_word(now().text, word); };
+    if (now().kind != Kind::identifier || grammar_ == Grammar::projection) return false;
+    return update_ ? std::ranges::any_of(kUpdateKeywords, is_now)
+                   : std::ranges::any_of(kConditionKeywords, is_now);
   }
 
   // OR, AND: left to right, flattened.
@@ -222,11 +230,12 @@ class Parser {
   Term parse_primary() {
     const Deeper deeper(depth_);
     if (take_symbol("(")) {
-      Term inner = update_ ? Term{.operand = parse_operand()} : parse_or();
+      Term inner = update_ ? Term{.operand = parse_sum()} : parse_or();
       expect_symbol(")");
       if (inner.bracketed) note(faults_.parentheses, kRedundant);
       inner.bracketed = true;
-      if (!inner.condition && inner.operand.kind == Operand::Kind::path) parse_steps(inner.operand.path);
+      const bool path = !inner.condition && inner.operand.kind == Operand::Kind::path;
+      if (path && grammar_ == Grammar::condition) parse_steps(inner.operand.path);
       return inner;
     }
     if (now().kind == Kind::value && now().text.size() > 1) {
@@ -243,14 +252,14 @@ class Parser {
   Operand parse_function() {
     Operand function{.kind = Operand::Kind::function, .text = std::string(now().text)};
     at_ += 2;
-    parse_operands(function.arguments);
     const bool condition_function = contains(kConditionFunctions, function.text);
     const bool update_function = contains(kUpdateFunctions, function.text);
     if (!condition_function && !update_function)
       note(faults_.unknown_function, fmt::format("Invalid function name; function: {}", function.text));
     else if (update_ ? condition_function : update_function)
       misused(function.text);
-    for (const auto& argument : function.arguments) refuse_nested_function(argument, function.text);
+    parse_operands(function.arguments);
+    for (const auto& argument : function.arguments) refuse_nested_function(argument);
     return function;
   }
 
@@ -288,9 +297,9 @@ class Parser {
   }
 
   // Conditions know one function that gives a value, size(); updates nest if_not_exists() only.
-  void refuse_nested_function(const Operand& operand, std::string_view outer = {}) {
+  void refuse_nested_function(const Operand& operand) {
     if (operand.kind != Operand::Kind::function) return;
-    const bool fits = update_ ? operand.text == "if_not_exists" : operand.text == "size" && outer != "size";
+    const bool fits = update_ ? operand.text == "if_not_exists" : operand.text == "size";
     const bool known =
         contains(kConditionFunctions, operand.text) || contains(kUpdateFunctions, operand.text);
     if (known && !fits) misused(operand.text);
@@ -411,15 +420,15 @@ Checked<Tree> parse(std::string_view text, Grammar grammar, Tree (Parser::*start
   Parser parser(text, grammar);
   try {
     Tree tree = (parser.*start)();
-    if (parser.operators() > kMaxOperators)
-      return invalid(
-          fmt::format("The expression contains too many operators; operator count: {}", parser.operators()));
     if (auto fault = most_important(parser.faults(), grammar)) return invalid(std::move(*fault));
     return tree;
   } catch (const SyntaxError& error) {
     return invalid(syntax_error(parser.tokens(), error.at));
   } catch (Refused& refused) {
     return invalid(std::move(refused.message));
+  } catch (const TooDeep&) {
+    // With so few operators, most of the brackets were redundant or some function's.
+    return invalid(most_important(parser.faults(), grammar).value_or(kRedundant));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "item/attribute_json.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -67,8 +68,10 @@ JsonResult<bool> read_boolean(JsonValue json) {
     case Kind::real: return serialization("DECIMAL_VALUE cannot be converted to Boolean");
     case Kind::array: return serialization("Unrecognized collection type class java.lang.Boolean");
     case Kind::object: return serialization("Start of structure or map found where not expected");
-    case Kind::null:
-    case Kind::string: break;
+    case Kind::string:
+      if (const auto word = boolean_word(json.string())) return *word;
+      break;
+    case Kind::null: break;
   }
   return serialization("Unexpected token received from parser");
 }
@@ -132,6 +135,28 @@ JsonResult<void> check_name(std::string_view name) {
   return {};
 }
 
+// The names of one JSON object. A name that comes twice has no meaning that all readers share.
+class Names {
+ public:
+  JsonResult<void> add(std::string_view name) {
+    constexpr size_t kFew = 16;
+    bool fresh = false;
+    if (few_.size() < kFew) {
+      fresh = std::ranges::find(few_, name) == few_.end();
+      few_.push_back(name);
+    } else {
+      if (many_.empty()) many_.insert(few_.begin(), few_.end());
+      fresh = many_.insert(name).second;
+    }
+    if (fresh) return {};
+    return serialization(fmt::format("Duplicate attribute name: {}", name));
+  }
+
+ private:
+  std::vector<std::string_view> few_;
+  std::unordered_set<std::string_view> many_;
+};
+
 JsonResult<void> read_nested(std::string& out, JsonValue json, int depth);
 
 JsonResult<void> read_list(std::string& out, JsonValue json, int depth) {
@@ -156,7 +181,9 @@ JsonResult<void> read_map(std::string& out, JsonValue json, int depth) {
   if (json.kind() != JsonValue::Kind::object) return serialization("Unexpected field type");
   if (depth > kMaxNesting) return validation(kTooDeep);
   ContainerEncoder map(out, Type::M);
+  Names names;
   for (JsonElements e(json); e.next();) {
+    TABELLA_TRY(names.add(e.key()));
     map.start_member(e.key());
     TABELLA_TRY(read_nested(out, e.value(), depth + 1));
   }
@@ -236,7 +263,9 @@ JsonResult<Item> read_item(JsonValue json) {
   ItemBuilder builder;
   std::string flat;
   std::optional<JsonFault> first_fault;  // a serialization error further on still wins
+  Names names;
   for (JsonElements e(json); e.next();) {
+    TABELLA_TRY(names.add(e.key()));
     flat.clear();
     auto read = check_name(e.key());
     if (read) read = read_value(flat, e.value());

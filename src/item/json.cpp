@@ -37,6 +37,7 @@ Place place_of(T t) {
 }
 
 constexpr size_t kMaxDepth = 512;
+constexpr size_t kKeptCapacity = 1u << 20;
 
 }  // namespace
 
@@ -48,6 +49,9 @@ JsonDocument::JsonDocument() : parser_(std::make_unique<Parser>()) {}
 JsonDocument::~JsonDocument() = default;
 
 std::optional<JsonValue> JsonDocument::parse(std::string_view text) {
+  // What one large document needed is not kept for the small ones after it.
+  if (parser_->parser.capacity() > kKeptCapacity && text.size() <= kKeptCapacity)
+    parser_ = std::make_unique<Parser>();
   if (parser_->parser.max_depth() != kMaxDepth && parser_->parser.allocate(text.size() + 64, kMaxDepth))
     return {};
   const auto result = parser_->parser.parse(text.data(), text.size());
@@ -139,6 +143,15 @@ bool JsonElements::next() {
   }
   started_ = true;
   return true;
+}
+
+std::optional<bool> boolean_word(std::string_view word) {
+  std::string lower(word);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  if (lower == "true" || lower == "yes" || lower == "1") return true;
+  if (lower == "false" || lower == "no" || lower == "0") return false;
+  return std::nullopt;
 }
 
 namespace {

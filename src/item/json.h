@@ -61,6 +61,9 @@ class JsonDocument {
   std::unique_ptr<Parser> parser_;
 };
 
+// AWS takes the words true, yes, 1 and false, no, 0 for booleans, in any case.
+std::optional<bool> boolean_word(std::string_view word);
+
 // Appends `text` as a JSON string, quotes included.
 void append_json_string(std::string& out, std::string_view text);
 

@@ -42,6 +42,20 @@ std::string_view body_of(ValueView value) {
   return take_sized(in);
 }
 
+bool maps_equal(ValueView a, ValueView b) {
+  if (a.count() != b.count()) return false;
+  const auto sorted = [](ValueView map) {
+    std::vector<std::pair<std::string_view, ValueView>> members;
+    members.reserve(map.count());
+    for (Elements e(map); e.next();) members.emplace_back(e.name(), e.value());
+    std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
+    return members;
+  };
+  return std::ranges::equal(sorted(a), sorted(b), [](const auto& x, const auto& y) {
+    return x.first == y.first && equal(x.second, y.second);
+  });
+}
+
 bool sets_equal(ValueView a, ValueView b) {
   if (a.count() != b.count()) return false;
   const auto sorted = [](ValueView set) {
@@ -160,14 +174,7 @@ bool equal(ValueView a, ValueView b) {
       if (!equal(x.value(), y.value())) return false;
     return true;
   }
-  if (a.type() == Type::M) {
-    if (a.count() != b.count()) return false;
-    for (Elements x(a); x.next();) {
-      const auto y = b.member(x.name());
-      if (!y || !equal(x.value(), *y)) return false;
-    }
-    return true;
-  }
+  if (a.type() == Type::M) return maps_equal(a, b);
   return false;
 }
 
@@ -325,7 +332,10 @@ std::string encode(const Value& value) {
 
 Value decode_item(ItemView item) {
   Value map = Value::map();
-  for (Attributes a(item); a.next();) map.set_member(a.name(), Value::decode(a.value()));
+  for (Attributes a(item); a.next();) {
+    map.names_.emplace_back(a.name());
+    map.values_.push_back(Value::decode(a.value()));
+  }
   return map;
 }
 

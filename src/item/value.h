@@ -167,6 +167,8 @@ class Value {
  private:
   Value(Type type, std::string content) : type_(type), content_(std::move(content)) {}
 
+  friend Value decode_item(ItemView item);
+
   Type type_;
   std::string content_;             // S, B, N; BOOL: empty is false
   std::vector<std::string> names_;  // a set's contents, a map's names
@@ -176,8 +178,8 @@ class Value {
 // The flat form of a value, owning its bytes.
 std::string encode(const Value& value);
 
-// An item as a tree that can be changed. Attribute values stay flat until they are asked for.
-Value decode_item(ItemView item);  // as a map
+// An item as a tree that can be changed: a map.
+Value decode_item(ItemView item);
 Item encode_item(const Value& map_value);
 
 // Encoders for values that are read straight into the flat form.

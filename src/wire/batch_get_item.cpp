@@ -7,13 +7,6 @@ namespace tabella::wire {
 namespace {
 
 constexpr size_t kMaxKeys = 100;
-constexpr std::string_view kNotAMap =
-    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class "
-    "java.lang.Class "
-    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module "
-    "java.base of "
-    "loader 'bootstrap')";
-
 std::vector<item::Item> read_keys(const Reader& entry, std::string_view table) {
   std::vector<item::Item> keys;
   const auto list = entry.list("Keys");
@@ -49,6 +42,7 @@ Wire<store::BatchGetItemRequest> read(JsonValue body) {
     if (size_of(*tables) == 0) problems.first("The requestItems parameter is required for BatchGetItem");
     for (JsonElements e(*tables); e.next();) {
       if (!is_structure(e.value(), "KeysAndAttributes", problems)) continue;
+      check_table_name(e.key(), problems);
       const Reader entry(e.value(), problems, fmt::format("requestItems.{}.member", e.key()));
       store::BatchGetTable table{.table = std::string(e.key())};
       table.keys = read_keys(entry, e.key());

@@ -68,10 +68,11 @@ Wire<store::BatchWriteItemRequest> read(JsonValue body) {
     if (size_of(*tables) == 0) problems.first("The requestItems parameter is required for BatchWriteItem");
     check_counts(reader, *tables);
     for (JsonElements e(*tables); e.next();) {
+      check_table_name(e.key(), problems);
       if (e.value().kind() != JsonValue::Kind::array) {
         problems.serialization(e.value().kind() == JsonValue::Kind::object
-                                   ? "Start of structure or map found where not expected"
-                                   : "Unexpected field type");
+                                   ? std::string("Start of structure or map found where not expected")
+                                   : std::string(kNotAMap));
         continue;
       }
       request.tables.emplace_back(e.key(), read_writes(e.value(), e.key(), problems));

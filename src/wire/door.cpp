@@ -46,7 +46,6 @@ void add_cors(const HttpRequest& request, HttpResponse& response) {
 }
 
 void answer_preflight(const HttpRequest& request, HttpResponse& response) {
-  if (!request.has_header("origin")) return;
   const auto echo = [&](std::string_view asked, std::string_view answer) {
     if (request.has_header(asked)) response.add_header(answer, request.header(asked));
   };
@@ -124,7 +123,7 @@ awaitable<void> Door::call(const HttpRequest& request, HttpResponse& response) {
 awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response) {
   response.add_header("x-amzn-RequestId", make_request_id());
   add_cors(request, response);
-  if (request.method == "OPTIONS") {
+  if (request.method == "OPTIONS" && request.has_header("origin")) {
     answer_preflight(request, response);
     co_return;
   }
@@ -141,7 +140,7 @@ awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response)
     seal(response);
     co_return;
   }
-  response.content_type = type == kJson ? kJson : kAmzJson;
+  response.content_type = type == kAmzJson ? kAmzJson : kJson;
   co_await call(request, response);
   compress_body(request, response);
   seal(response);

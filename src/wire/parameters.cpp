@@ -111,21 +111,28 @@ std::optional<item::Item> read_start_key(const Reader& reader) {
 
 }  // namespace
 
+void check_table_name(std::string_view name, Problems& problems) {
+  const auto alone = [&](std::string_view constraint) {
+    problems.first(
+        fmt::format("1 validation error detected: Value '{}' at 'tableName' failed to satisfy constraint: {}",
+                    name, constraint));
+  };
+  if (name.empty())
+    alone("Member must have length greater than or equal to 1");
+  else if (!matches_name_pattern(name))
+    alone("Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+");
+  else if (name.size() > kMaxName)
+    alone("Member must have length less than or equal to 255");
+}
+
 std::string read_table_name(const Reader& reader) {
   const auto name = reader.string("TableName");
-  const auto alone = [&](std::string_view value, std::string_view constraint) {
+  if (name)
+    check_table_name(*name, reader.problems());
+  else
     reader.problems().first(
-        fmt::format("1 validation error detected: Value {} at 'tableName' failed to satisfy constraint: {}",
-                    value, constraint));
-  };
-  if (!name)
-    alone("null", "Member must not be null");
-  else if (name->empty())
-    alone("''", "Member must have length greater than or equal to 1");
-  else if (!matches_name_pattern(*name))
-    alone(fmt::format("'{}'", *name), "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+");
-  else if (name->size() > kMaxName)
-    alone(fmt::format("'{}'", *name), "Member must have length less than or equal to 255");
+        "1 validation error detected: Value null at 'tableName' failed to satisfy constraint: Member must "
+        "not be null");
   return name.value_or("");
 }
 
@@ -168,7 +175,7 @@ store::ExpressionAttributes read_expression_attributes(const Reader& reader) {
       if (e.value().kind() == JsonValue::Kind::string)
         out.names->emplace_back(e.key(), e.value().string());
       else
-        reader.problems().serialization("Unexpected value type in payload");
+        reader.problems().serialization(not_a("String", e.value()));
     }
   }
   if (const auto values = reader.map("ExpressionAttributeValues", "AttributeValue")) {

@@ -8,6 +8,9 @@
 
 namespace tabella::wire {
 
+// Also where tables are the names of a map, as in the batches.
+void check_table_name(std::string_view name, Problems& problems);
+
 // TableName of the operations on items: wrong names are reported alone, before anything else.
 std::string read_table_name(const Reader& reader);
 // TableName of the operations on tables.

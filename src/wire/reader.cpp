@@ -30,20 +30,19 @@ std::string_view token_of(JsonValue value) {
   return "NULL_VALUE";
 }
 
-// What AWS says of a value that should have been a scalar of the given Java type.
-std::string not_a(std::string_view type, JsonValue value) {
-  if (value.kind() == JsonValue::Kind::array)
-    return fmt::format("Unrecognized collection type class java.lang.{}", type);
-  if (value.kind() == JsonValue::Kind::object) return std::string(kNoStructure);
-  return fmt::format("{} cannot be converted to {}", token_of(value), type);
-}
-
 std::string full_type(std::string_view type) {
   if (type.find('.') != std::string_view::npos) return std::string(type);
   return fmt::format("com.amazonaws.dynamodb.v20120810.{}", type);
 }
 
 }  // namespace
+
+std::string not_a(std::string_view type, JsonValue value) {
+  if (value.kind() == JsonValue::Kind::array)
+    return fmt::format("Unrecognized collection type class java.lang.{}", type);
+  if (value.kind() == JsonValue::Kind::object) return std::string(kNoStructure);
+  return fmt::format("{} cannot be converted to {}", token_of(value), type);
+}
 
 void Problems::serialization(std::string message) {
   if (!serialization_) serialization_ = std::move(message);
@@ -112,14 +111,9 @@ std::optional<bool> Reader::boolean(std::string_view name) const {
   if (!value) return std::nullopt;
   if (value->kind() == JsonValue::Kind::boolean) return value->boolean();
   if (value->kind() == JsonValue::Kind::string) {
-    // AWS takes these words for booleans.
-    std::string word(value->string());
-    std::ranges::transform(word, word.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (word == "true" || word == "yes" || word == "1") return true;
-    if (word == "false" || word == "no" || word == "0") return false;
-    problems_.serialization("Unexpected token received from parser");
-    return std::nullopt;
+    const auto word = item::boolean_word(value->string());
+    if (!word) problems_.serialization("Unexpected token received from parser");
+    return word;
   }
   problems_.serialization(not_a("Boolean", *value));
   return std::nullopt;

@@ -98,6 +98,17 @@ class Reader {
   std::string path_;
 };
 
+// What AWS says of a scalar where a collection in a collection should have been.
+inline constexpr std::string_view kNotAMap =
+    "class sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl cannot be cast to class "
+    "java.lang.Class "
+    "(sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl and java.lang.Class are in module "
+    "java.base of "
+    "loader 'bootstrap')";
+
+// What AWS says of a value that should have been a scalar of the given Java type.
+std::string not_a(std::string_view type, JsonValue value);
+
 bool matches_name_pattern(std::string_view text);
 size_t size_of(JsonValue container);
 

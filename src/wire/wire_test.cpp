@@ -217,6 +217,9 @@ TEST_F(SignatureTest, RefusesOtherSecretsBodiesHeadersAndTimes) {
   EXPECT_EQ(verdict(signed_request(secret)), "InvalidSignatureException");
   clock_.advance(std::chrono::minutes(-32));
   EXPECT_EQ(verdict(signed_request(secret)), "InvalidSignatureException");
+  auto future = signed_request(secret);
+  future.headers[1].second = "30200101T000000Z";
+  EXPECT_NE(verifier_.verify(future).error().message->find("not yet current"), std::string::npos);
 }
 
 TEST_F(SignatureTest, DoesNotKnowStrangers) {

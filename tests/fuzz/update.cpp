@@ -10,12 +10,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   expression::Bindings bindings(fuzz::kNames, fuzz::values());
   const auto bound = expression::bind(*tree, bindings);
   if (!bound) return 0;
-  const auto view = fuzz::item().view();
-  if (const auto result = expression::apply(*bound, &view, view)) {
+  if (const auto result = expression::apply(*bound, fuzz::item(), true)) {
     // What an update makes is an item like any other.
     if (item::encode_item(item::decode_item(*result)).bytes() != result->bytes()) std::abort();
     expression::project(*result, expression::touched_paths(*bound));
   }
-  static_cast<void>(expression::apply(*bound, nullptr, item::Item()));
+  static_cast<void>(expression::apply(*bound, item::Item(), false));
   return 0;
 }
