@@ -20,12 +20,6 @@ inline void put_u64(std::string& out, uint64_t v) {
   for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(v >> shift));
 }
 
-inline uint64_t big_endian(std::string_view bytes) {
-  uint64_t v = 0;
-  for (char c : bytes) v = v << 8 | static_cast<uint8_t>(c);
-  return v;
-}
-
 inline void put_varint(std::string& out, uint64_t v) {
   for (; v >= 0x80; v >>= 7) out.push_back(static_cast<char>(v | 0x80));
   out.push_back(static_cast<char>(v));

@@ -36,4 +36,4 @@ inline std::unexpected<Invalid> invalid(std::string message) {
   auto TABELLA_CONCAT(assign_, __LINE__) = (EXPR);                                \
   if (!TABELLA_CONCAT(assign_, __LINE__))                                         \
     return std::unexpected(std::move(TABELLA_CONCAT(assign_, __LINE__)).error()); \
-  DECL = std::move(*TABELLA_CONCAT(assign_, __LINE__))
+  DECL = std::move(*TABELLA_CONCAT(assign_, __LINE__))  // NOLINT(bugprone-macro-parentheses): a declaration

@@ -27,11 +27,4 @@ std::pair<std::vector<std::string>, bool> Catalogue::names(std::string_view star
   return {std::move(names), at != tables_.end()};
 }
 
-std::vector<SchemaPtr> Catalogue::all() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<SchemaPtr> tables;
-  for (const auto& [name, table] : tables_) tables.push_back(table);
-  return tables;
-}
-
 }  // namespace tabella::engine

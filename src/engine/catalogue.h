@@ -25,7 +25,6 @@ class Catalogue {
 
   // Up to `limit` names after `start`, and whether there are more.
   std::pair<std::vector<std::string>, bool> names(std::string_view start, size_t limit) const;
-  std::vector<SchemaPtr> all() const;
 
  private:
   mutable std::mutex mutex_;

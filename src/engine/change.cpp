@@ -76,7 +76,7 @@ std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& d
   const auto partition = *item.find(table.partition.name);
   item::ItemBuilder key;
   key.add(table.partition.name, partition);
-  const auto size_of = [&](std::string prefix) {
+  const auto size_of = [&](const std::string& prefix) {
     const auto end = keys::end_of(prefix);
     return database.approximate_size(prefix, end);
   };

@@ -76,8 +76,6 @@ std::string at_hash(std::string prefix, uint64_t hash) {
   return prefix;
 }
 
-uint64_t hash_of(std::string_view key) { return big_endian(key.substr(5, 8)); }
-
 std::string catalogue_entry(std::string_view table_name) {
   return std::string(1, kCatalogue).append(table_name);
 }

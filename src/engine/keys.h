@@ -37,7 +37,6 @@ std::string items_of(uint32_t table_id);
 std::string entries_of(uint32_t index_id);
 // Where the given hash begins in a table or index: the border of a scan's segment.
 std::string at_hash(std::string prefix, uint64_t hash);
-uint64_t hash_of(std::string_view key);
 
 std::string catalogue_entry(std::string_view table_name);
 std::string counters(uint32_t id);

@@ -209,13 +209,13 @@ void append_number_text(std::string& out, std::string_view encoded) {
   }
   if (d.negative) out.push_back('-');
   if (d.exponent < 0) {
-    out.append("0.").append(static_cast<size_t>(-d.exponent - 1), '0');
+    out.append("0.").append(static_cast<size_t>(-d.exponent) - 1, '0');
   }
   for (int i = 0; i < d.count; ++i) {
     if (i == d.exponent + 1 && d.exponent >= 0) out.push_back('.');
     out.push_back(static_cast<char>('0' + d.digits[i]));
   }
-  if (d.exponent >= d.count) out.append(static_cast<size_t>(d.exponent - d.count + 1), '0');
+  if (d.exponent >= d.count) out.append(static_cast<size_t>(d.exponent - d.count) + 1, '0');
 }
 
 std::string number_text(std::string_view encoded) {
@@ -248,7 +248,8 @@ size_t number_size(std::string_view encoded) {
   // Significant digits are counted in pairs on each side of the decimal point.
   const int whole = std::clamp(d.exponent + 1, 0, d.count);
   const int fraction = d.count - whole;
-  return static_cast<size_t>(1 + (whole + 1) / 2 + (fraction + 1) / 2 + (d.negative ? 1 : 0));
+  const int bytes = 1 + (whole + 1) / 2 + (fraction + 1) / 2 + (d.negative ? 1 : 0);
+  return static_cast<size_t>(bytes);
 }
 
 std::optional<int64_t> number_to_int(std::string_view encoded) {

@@ -1,5 +1,6 @@
 #include "item/value.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "item/attribute_json.h"
@@ -55,6 +56,19 @@ TEST(AttributeJson, RefusesBrokenRules) {
       "One or more parameter values were invalid: Null attribute value types must have the value of true");
   EXPECT_EQ(round_trip(R"({"":{"S":"x"}})"),
             "One or more parameter values were invalid: Empty attribute name");
+}
+
+TEST(AttributeJson, RefusesNamesThatComeTwice) {
+  EXPECT_EQ(round_trip(R"({"p":{"S":"a"},"p":{"S":"b"}})"), "Duplicate attribute name: p");
+  EXPECT_EQ(round_trip(R"({"m":{"M":{"k":{"S":"a"},"k":{"S":"b"}}}})"), "Duplicate attribute name: k");
+  std::string many = "{";
+  for (int i = 0; i < 100; ++i) many += fmt::format(R"("a{}":{{"N":"1"}},)", i);
+  EXPECT_EQ(round_trip(many + R"("a50":{"N":"2"}})"), "Duplicate attribute name: a50");
+}
+
+TEST(AttributeJson, TakesWordsForBooleans) {
+  EXPECT_EQ(round_trip(R"({"a":{"BOOL":"yes"},"b":{"BOOL":"FALSE"}})"),
+            R"({"a":{"BOOL":true},"b":{"BOOL":false}})");
 }
 
 TEST(AttributeJson, SaysWhatTheWrongJsonTypeWas) {

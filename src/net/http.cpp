@@ -32,6 +32,10 @@ bool is_token(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return kTokenCharacters[static_cast<uint8_t>(c)]; });
 }
 
+bool is_target(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<uint8_t>(c) > 0x20 && c != 0x7f; });
+}
+
 bool is_field_value(std::string_view text) {
   return std::ranges::none_of(text, [](char c) { return static_cast<uint8_t>(c) < 0x20 && c != '\t'; });
 }
@@ -95,8 +99,7 @@ HeadResult parse_request_line(std::string_view line, RequestHead& head) {
   request.method = line.substr(0, first);
   request.target = line.substr(first + 1, last - first - 1);
   const auto version = line.substr(last + 1);
-  if (!is_token(request.method) || request.target.find(' ') != std::string_view::npos)
-    return HeadResult::malformed;
+  if (!is_token(request.method) || !is_target(request.target)) return HeadResult::malformed;
   if (version == "HTTP/1.1")
     request.keep_alive = true;
   else if (version == "HTTP/1.0")
@@ -177,66 +180,57 @@ HeadResult parse_head(std::string_view bytes, RequestHead& head) {
   return read_framing(head);
 }
 
-namespace {
-
-// Walks the chunks of a body and gives each to `use`.
-template <class Use>
-Chunked walk_chunks(std::string_view bytes, Use use) {
+// The next line without its end; nothing if it is not whole yet.
+std::optional<std::string_view> ChunkedBody::take_line(std::string_view& bytes) {
   constexpr size_t kMaxLine = 1024;
-  Chunked result;
-  size_t at = 0;
-  while (true) {
-    const auto line_end = bytes.substr(0, std::min(bytes.size(), at + kMaxLine)).find("\r\n", at);
-    if (line_end == std::string_view::npos) {
-      if (bytes.size() - at >= kMaxLine) result.state = Chunked::State::malformed;
-      return result;
-    }
-    auto size_text = bytes.substr(at, line_end - at);
-    size_text = trim(size_text.substr(0, std::min(size_text.find(';'), size_text.size())));
-    uint64_t size = 0;
-    const auto [end, error] =
-        std::from_chars(size_text.data(), size_text.data() + size_text.size(), size, 16);
-    if (error != std::errc{} || end != size_text.data() + size_text.size() || size > (1u << 30)) {
-      result.state = Chunked::State::malformed;
-      return result;
-    }
-    at = line_end + 2;
-    if (size == 0) break;
-    result.size += size;
-    if (bytes.size() < at + size + 2) return result;
-    if (bytes.substr(at + size, 2) != "\r\n") {
-      result.state = Chunked::State::malformed;
-      return result;
-    }
-    use(bytes.substr(at, size));
-    at += size + 2;
+  const auto end = bytes.substr(0, kMaxLine).find("\r\n");
+  if (end == std::string_view::npos) {
+    malformed_ = malformed_ || bytes.size() >= kMaxLine;
+    return std::nullopt;
   }
-  // Trailers, if any, end with an empty line.
-  while (true) {
-    const auto line_end = bytes.find("\r\n", at);
-    if (line_end == std::string_view::npos) {
-      if (bytes.size() - at >= kMaxHead) result.state = Chunked::State::malformed;
-      return result;
-    }
-    const bool empty = line_end == at;
-    at = line_end + 2;
-    if (!empty) continue;
-    result.state = Chunked::State::complete;
-    result.consumed = at;
-    return result;
-  }
+  const auto line = bytes.substr(0, end);
+  bytes.remove_prefix(end + 2);
+  overhead_ += end + 2;
+  return line;
 }
 
-}  // namespace
-
-Chunked measure_chunked(std::string_view bytes) {
-  return walk_chunks(bytes, [](std::string_view) {});
+bool ChunkedBody::begin_chunk(std::string_view line) {
+  const auto text = trim(line.substr(0, std::min(line.find(';'), line.size())));
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), left_, 16);
+  return error == std::errc{} && end == text.data() + text.size();
 }
 
-std::string decode_chunked(std::string_view bytes) {
-  std::string body;
-  walk_chunks(bytes, [&](std::string_view chunk) { body.append(chunk); });
-  return body;
+ChunkedBody::State ChunkedBody::feed(std::string_view& bytes) {
+  while (true) {
+    // As much again for the sizes as for the data: chunks of one byte are odd, but they happen.
+    if (overhead_ > max_size_ + kMaxHead) return State::too_large;
+    if (stage_ == Stage::data) {
+      const auto part = bytes.substr(0, left_);
+      body_.append(part);
+      bytes.remove_prefix(part.size());
+      left_ -= part.size();
+      if (left_ > 0) return State::incomplete;
+      stage_ = Stage::data_end;
+    }
+    const auto line = take_line(bytes);
+    if (malformed_) return State::malformed;
+    if (!line) return State::incomplete;
+    switch (stage_) {
+      case Stage::size:
+        if (!begin_chunk(*line)) return State::malformed;
+        if (left_ > max_size_ - body_.size()) return State::too_large;
+        stage_ = left_ > 0 ? Stage::data : Stage::trailer;
+        break;
+      case Stage::data_end:
+        if (!line->empty()) return State::malformed;
+        stage_ = Stage::size;
+        break;
+      case Stage::trailer:
+        if (line->empty()) return State::complete;
+        break;
+      case Stage::data: break;
+    }
+  }
 }
 
 void append_response_head(std::string& out, const HttpResponse& response, bool close) {

@@ -67,15 +67,30 @@ inline constexpr size_t kMaxHead = 16 * 1024;
 // between parsers and so lets requests be smuggled: lengths, line ends, names.
 HeadResult parse_head(std::string_view bytes, RequestHead& head);
 
-// Decodes a chunked body that begins at the front of `bytes`, in place.
-struct Chunked {
-  enum class State { incomplete, complete, malformed };
-  State state = State::incomplete;
-  size_t consumed = 0;  // bytes of the encoded body, when complete
-  size_t size = 0;      // bytes decoded so far, when incomplete: a lower bound of what is to come
+// Decodes a chunked body piece by piece: each byte is looked at once, however the body arrives.
+class ChunkedBody {
+ public:
+  enum class State { incomplete, complete, malformed, too_large };
+
+  explicit ChunkedBody(size_t max_size) : max_size_(max_size) {}
+
+  // Takes what it can use off the front of `bytes`; the rest is to come again, with more behind it.
+  State feed(std::string_view& bytes);
+
+  std::string& body() { return body_; }
+
+ private:
+  enum class Stage { size, data, data_end, trailer };
+  std::optional<std::string_view> take_line(std::string_view& bytes);
+  bool begin_chunk(std::string_view line);
+
+  const size_t max_size_;
+  Stage stage_ = Stage::size;
+  size_t left_ = 0;      // of the chunk that is being read
+  size_t overhead_ = 0;  // bytes of sizes, extensions and trailers so far
+  bool malformed_ = false;
+  std::string body_;
 };
-Chunked measure_chunked(std::string_view bytes);
-std::string decode_chunked(std::string_view bytes);
 
 // The head of a response, ready to send.
 void append_response_head(std::string& out, const HttpResponse& response, bool close);

@@ -41,6 +41,7 @@ TEST(RequestHead, RefusesWhatLetsRequestsBeSmuggled) {
            "POST / HTTP/1.1\r\nno colon\r\n\r\n",
            "POST  / HTTP/1.1\r\n\r\n",
            "POST /\r\n\r\n",
+           "GET /\x01 HTTP/1.1\r\n\r\n",
            "\r\n\r\n",
        })
     EXPECT_EQ(parse(text), HeadResult::malformed) << text;
@@ -60,19 +61,43 @@ TEST(RequestHead, KnowsWhenToKeepTheConnection) {
   EXPECT_FALSE(keeps("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
 }
 
-TEST(ChunkedBody, IsDecoded) {
-  const std::string_view body = "4\r\nWiki\r\n5;x=y\r\npedia\r\n0\r\nTrailer: x\r\n\r\nrest";
-  const auto measured = measure_chunked(body);
-  EXPECT_EQ(measured.state, Chunked::State::complete);
-  EXPECT_EQ(body.substr(measured.consumed), "rest");
-  EXPECT_EQ(decode_chunked(body), "Wikipedia");
-  for (size_t n = 0; n < measured.consumed; ++n)
-    EXPECT_EQ(measure_chunked(body.substr(0, n)).state, Chunked::State::incomplete) << n;
+// Feeds the body in pieces of the given size, as a slow sender would.
+ChunkedBody::State feed(std::string_view text, size_t piece, std::string* decoded = nullptr,
+                        size_t max_size = 1000) {
+  ChunkedBody body(max_size);
+  std::string pending;
+  auto state = ChunkedBody::State::incomplete;
+  while (state == ChunkedBody::State::incomplete && !text.empty()) {
+    pending.append(text.substr(0, piece));
+    text.remove_prefix(std::min(piece, text.size()));
+    std::string_view rest = pending;
+    state = body.feed(rest);
+    pending = std::string(rest);
+  }
+  if (decoded) *decoded = body.body() + "|" + pending;
+  return state;
 }
 
-TEST(ChunkedBody, RefusesBrokenSizes) {
-  for (const char* body : {"x\r\n", "-1\r\n", "4\r\nWikiXX", "fffffffffffffffff\r\n", "\r\n"})
-    EXPECT_EQ(measure_chunked(body).state, Chunked::State::malformed) << body;
+TEST(ChunkedBody, IsDecodedHoweverItArrives) {
+  const std::string_view text = "4\r\nWiki\r\n5;x=y\r\npedia\r\n0\r\nTrailer: x\r\n\r\n";
+  for (size_t piece = 1; piece <= text.size(); ++piece) {
+    std::string decoded;
+    EXPECT_EQ(feed(text, piece, &decoded), ChunkedBody::State::complete) << piece;
+    EXPECT_EQ(decoded, "Wikipedia|");
+  }
+  std::string decoded;
+  feed(std::string(text) + "rest", 1000, &decoded);
+  EXPECT_EQ(decoded, "Wikipedia|rest");
+}
+
+TEST(ChunkedBody, RefusesBrokenAndEndlessOnes) {
+  for (const char* text : {"x\r\n", "-1\r\n", "4\r\nWikiXX\r\n", "fffffffffffffffff\r\n", "\r\n"})
+    EXPECT_EQ(feed(text, 3), ChunkedBody::State::malformed) << text;
+  EXPECT_EQ(feed("ffff\r\n", 3), ChunkedBody::State::too_large);
+  EXPECT_EQ(feed(std::string(2000, 'a'), 100), ChunkedBody::State::malformed);
+  std::string trailers = "0\r\n";
+  for (int i = 0; i < 5000; ++i) trailers += "X: y\r\n";
+  EXPECT_EQ(feed(trailers, 100), ChunkedBody::State::too_large);
 }
 
 TEST(ResponseHead, CarriesItsLength) {

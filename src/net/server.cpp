@@ -18,7 +18,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
-#include <boost/asio/write.hpp>
 
 #include "base/log.h"
 
@@ -71,7 +70,11 @@ class BudgetShare {
 
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   Impl(IoThreads& t, ServerOptions o, Handler h)
-      : threads(t), options(std::move(o)), handler(std::move(h)), acceptor(t.at(0)), states(t.size()) {}
+      : threads(t),
+        options(std::move(o)),
+        handler(std::move(h)),
+        acceptor(std::in_place, t.at(0)),
+        states(t.size()) {}
 
   void listen();
   awaitable<void> accept_loop();
@@ -81,12 +84,14 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   IoThreads& threads;
   const ServerOptions options;
   const Handler handler;
-  tcp::acceptor acceptor;
+  std::optional<tcp::acceptor> acceptor;  // until stop(): it must go before its thread does
   std::optional<asio::ssl::context> tls;
   std::vector<ThreadState> states;
   std::atomic<size_t> connections{0};
   std::atomic<size_t> budget_used{0};
-  std::atomic<bool> draining{false};
+  std::atomic<bool> draining{false};  // no new requests
+  std::atomic<bool> closing{false};   // no old ones either
+  std::atomic<size_t> tasks{0};       // the accept loop and the sweeps; a sweep outlives its connections
 };
 
 namespace {
@@ -139,7 +144,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string decoded;
     size_t request_size = head.size;
     if (head.chunked) {
-      if (!co_await read_chunked(head, decoded, request_size)) co_return false;
+      if (!co_await read_chunked(head, decoded)) co_return false;
     } else if (head.content_length > 0) {
       if (!co_await read_body(head)) co_return false;
       request_size += head.content_length;
@@ -147,6 +152,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     deadline_.reset();  // the handler answers for its own waits
     response_.clear();
     co_await server_.handler(head.request, response_);
+    if (head.request.method == "HEAD") response_.body.clear();
     const bool keep_alive = head.request.keep_alive && !server_.draining;
     const bool written = co_await write(response_, !keep_alive);
     if (response_.body.capacity() > kFreeBuffer) response_ = {};
@@ -190,8 +196,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const size_t whole = head.size + head.content_length;
     const char* before = buffer_.data() + begin_;
     if (unread().size() < whole && head.expects_continue && !co_await send_continue()) co_return false;
+    expire_in(time_for_body(head.content_length));
     while (unread().size() < whole) {
-      expire_in(server_.options.body_timeout);
       if (!co_await read_more(whole - unread().size())) co_return false;
     }
     rebase(head.request, before);
@@ -199,25 +205,39 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_return true;
   }
 
-  awaitable<bool> read_chunked(RequestHead& head, std::string& decoded, size_t& request_size) {
+  // The head stays at the front of the buffer; what follows it is taken in and dropped as it comes.
+  awaitable<bool> read_chunked(RequestHead& head, std::string& decoded) {
     const char* before = buffer_.data() + begin_;
     if (head.expects_continue && !co_await send_continue()) co_return false;
+    ChunkedBody chunked(server_.options.max_body);
+    expire_in(time_for_body(server_.options.max_body));
     while (true) {
-      const auto chunked = measure_chunked(unread().substr(head.size));
-      if (chunked.size > server_.options.max_body || chunked.state == Chunked::State::malformed) {
-        co_await refuse(chunked.size > server_.options.max_body ? 413 : 400);
-        co_return false;
-      }
-      if (chunked.state == Chunked::State::complete) {
+      auto rest = unread().substr(head.size);
+      const auto state = chunked.feed(rest);
+      std::memmove(buffer_.data() + begin_ + head.size, rest.data(), rest.size());
+      end_ = begin_ + head.size + rest.size();
+      if (state == ChunkedBody::State::complete) {
         rebase(head.request, before);
-        decoded = decode_chunked(unread().substr(head.size));
+        decoded = std::move(chunked.body());
         head.request.body = decoded;
-        request_size = head.size + chunked.consumed;
         co_return true;
       }
-      expire_in(server_.options.body_timeout);
-      if (!co_await read_more(std::max(kReadSize, unread().size() / 2))) co_return false;
+      if (state != ChunkedBody::State::incomplete) {
+        co_await refuse(state == ChunkedBody::State::too_large ? 413 : 400);
+        co_return false;
+      }
+      if (!budget_.resize(buffer_.size() + chunked.body().capacity())) {
+        co_await refuse(503);
+        co_return false;
+      }
+      if (!co_await read_more(kReadSize)) co_return false;
     }
+  }
+
+  // A slow line has its time; a sender that only drips does not.
+  std::chrono::seconds time_for_body(size_t bytes) const {
+    constexpr size_t kSlowest = 64 * 1024;  // bytes a second
+    return server_.options.body_timeout + std::chrono::seconds(bytes / kSlowest);
   }
 
   // Views of the head move with the buffer.
@@ -235,7 +255,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   awaitable<bool> send_continue() {
     static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    expire_in(server_.options.write_timeout);
     co_return co_await write_all(asio::buffer(kContinue));
   }
 
@@ -274,31 +293,35 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // Each piece that goes out renews the deadline: a slow reader may take its time over a large answer.
   template <class Buffers>
   awaitable<bool> write_all(Buffers buffers) {
-    if (tls_) {
-      const auto [error, n] = co_await asio::async_write(*tls_, buffers, kByValue);
-      co_return !error;
+    std::vector<asio::const_buffer> rest;
+    size_t left = asio::buffer_size(buffers);
+    while (true) {
+      expire_in(server_.options.write_timeout);
+      const auto [error, n] = rest.empty() ? co_await write_some(buffers) : co_await write_some(rest);
+      if (error) co_return false;
+      left -= n;
+      if (left == 0) co_return true;
+      if (rest.empty()) rest.assign(asio::buffer_sequence_begin(buffers), asio::buffer_sequence_end(buffers));
+      for (size_t skip = n; auto& buffer : rest) {
+        const size_t step = std::min(skip, buffer.size());
+        buffer += step;
+        skip -= step;
+      }
     }
-    const size_t size = asio::buffer_size(buffers);
-    const auto [error, n] = co_await plain_->async_write_some(buffers, kByValue);
-    if (error || n == size) co_return !error;
-    // The socket's buffer was full: the rest by the composed operation.
-    std::vector<asio::const_buffer> rest(asio::buffer_sequence_begin(buffers),
-                                         asio::buffer_sequence_end(buffers));
-    for (size_t skip = n; auto& buffer : rest) {
-      const size_t step = std::min(skip, buffer.size());
-      buffer += step;
-      skip -= step;
-    }
-    const auto [rest_error, rest_n] = co_await asio::async_write(*plain_, rest, kByValue);
-    co_return !rest_error;
+  }
+
+  template <class Buffers>
+  awaitable<std::tuple<boost::system::error_code, size_t>> write_some(const Buffers& buffers) {
+    if (tls_) co_return co_await tls_->async_write_some(buffers, kByValue);
+    co_return co_await plain_->async_write_some(buffers, kByValue);
   }
 
   awaitable<bool> write(const HttpResponse& response, bool close) {
     head_.clear();
     append_response_head(head_, response, close);
-    expire_in(server_.options.write_timeout);
     // A small answer goes out in one piece: copying it is cheaper than gathering.
     if (response.body.size() <= kCopiedBody) {
       head_.append(response.body);
@@ -371,10 +394,10 @@ void HttpServer::Impl::listen() {
   if (options.tls) tls.emplace(make_tls(*options.tls));
   const auto endpoint = resolve(threads.at(0), options.host, options.port);
   boost::system::error_code error;
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(4096, error);
+  acceptor->open(endpoint.protocol(), error);
+  if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor->bind(endpoint, error);
+  if (!error) acceptor->listen(4096, error);
   if (!error) return;
   if (error == asio::error::address_in_use)
     throw std::runtime_error(
@@ -394,7 +417,7 @@ awaitable<void> HttpServer::Impl::accept_loop() {
       continue;
     }
     const size_t thread = next++ % threads.size();
-    auto [error, socket] = co_await acceptor.async_accept(threads.at(thread), kByValue);
+    auto [error, socket] = co_await acceptor->async_accept(threads.at(thread), kByValue);
     if (error == asio::error::operation_aborted) co_return;
     if (error) {
       // Out of descriptors, most likely: those that end will make room.
@@ -421,40 +444,49 @@ void HttpServer::Impl::start(tcp::socket socket, size_t thread) {
       asio::detached);
 }
 
-// Closes what has taken too long. One timer per thread instead of one per wait.
+// Closes what has taken too long. One timer per thread instead of one per wait. Ends when the server is
+// stopping and the last connection is gone.
 awaitable<void> HttpServer::Impl::sweep(size_t thread) {
   asio::steady_timer timer(threads.at(thread));
   auto& state = states[thread];
-  while (true) {
+  while (!draining || !state.connections.empty()) {
     state.now = SteadyClock::now();
     for (auto* connection : state.connections)
-      if (connection->expired(state.now) || (draining && connection->idle())) connection->close();
-    timer.expires_after(draining ? std::chrono::milliseconds(10) : std::chrono::milliseconds(500));
-    if (const auto [error] = co_await timer.async_wait(kByValue); error) co_return;
+      if (connection->expired(state.now) || (draining && connection->idle()) || closing) connection->close();
+    timer.expires_after(draining ? std::chrono::milliseconds(5) : std::chrono::milliseconds(250));
+    co_await timer.async_wait(kByValue);
   }
 }
 
 HttpServer::HttpServer(IoThreads& threads, ServerOptions options, Handler handler)
     : impl_(std::make_shared<Impl>(threads, std::move(options), std::move(handler))) {
   impl_->listen();
-  asio::co_spawn(threads.at(0), [impl = impl_] { return impl->accept_loop(); }, asio::detached);
-  for (size_t i = 0; i < threads.size(); ++i)
-    asio::co_spawn(threads.at(i), [impl = impl_, i] { return impl->sweep(i); }, asio::detached);
+  const auto spawn = [&](size_t thread, auto task) {
+    ++impl_->tasks;
+    asio::co_spawn(threads.at(thread), std::move(task),
+                   [impl = impl_](const std::exception_ptr&) { --impl->tasks; });
+  };
+  spawn(0, [impl = impl_.get()] { return impl->accept_loop(); });
+  for (size_t i = 0; i < threads.size(); ++i) spawn(i, [impl = impl_.get(), i] { return impl->sweep(i); });
 }
 
 HttpServer::~HttpServer() = default;
 
-uint16_t HttpServer::port() const { return impl_->acceptor.local_endpoint().port(); }
+uint16_t HttpServer::port() const { return impl_->acceptor->local_endpoint().port(); }
 
 void HttpServer::stop(std::chrono::milliseconds grace) {
   impl_->draining = true;
   asio::post(impl_->threads.at(0), [impl = impl_] {
     boost::system::error_code ignored;
-    impl->acceptor.close(ignored);
+    impl->acceptor->close(ignored);
   });
+  // Sockets and timers must be gone before their threads are: the wait is for all of them.
   const auto until = SteadyClock::now() + grace;
-  while (impl_->connections > 0 && SteadyClock::now() < until)
+  while (impl_->tasks > 0) {
+    if (SteadyClock::now() > until) impl_->closing = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  impl_->acceptor.reset();
 }
 
 }  // namespace tabella::net

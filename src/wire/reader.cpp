@@ -70,7 +70,7 @@ void Problems::add(item::JsonFault fault) {
 }
 
 Wire<> Problems::result() const {
-  if (serialization_) return std::unexpected(serialization_error(*serialization_));
+  if (serialization_) return std::unexpected(serialization_error(serialization_));
   if (first_) return std::unexpected(validation_error(*first_));
   if (!violations_.empty()) {
     std::string all;

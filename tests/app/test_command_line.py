@@ -88,6 +88,16 @@ class CommandLineTest(unittest.TestCase):
                 file.write("data = \n")
             self.assert_refused(run("serve", "--config", config), "TOML")
 
+    def test_stops_cleanly_with_many_threads_and_connections(self):
+        for _ in range(5):
+            with Server("--threads", "4") as server:
+                connections = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(20)]
+                for connection in connections[::2]:
+                    connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                self.assertEqual(server.stop(), 0)
+                for connection in connections:
+                    connection.close()
+
     def test_sigterm_lets_requests_finish(self):
         with Server() as server:
             with urllib.request.urlopen(server.endpoint, timeout=5) as healthy:

@@ -314,6 +314,56 @@ TEST_P(StoreContract, FetchesFromTheTableWhatALocalIndexLacks) {
             "{\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"at\":{\"N\":\"5\"},\"x\":{\"S\":\"X\"}}\n");
 }
 
+TEST_P(StoreContract, CountsWhatALocalIndexFetchesTowardsThePage) {
+  create("large", 'N', {}, {index("by_at", {"pk"}, {"at"}, ProjectionType::keys_only)},
+         {{"at", item::Type::N}});
+  for (int i = 0; i < 10; ++i)
+    put("large", fmt::format(R"({{"pk":{{"S":"a"}},"sk":{{"N":"{}"}},"at":{{"N":"{}"}},"d":{{"S":"{}"}}}})",
+                             i, i, std::string(300'000, 'x')));
+  auto request = where("large", "pk = :p", R"({":p":{"S":"a"}})");
+  request.options.index = "by_at";
+  request.options.select = store::Select::all_attributes;
+  const auto page = run(store().query(request));
+  EXPECT_LT(page->count, 6);
+  EXPECT_TRUE(page->last_key);
+}
+
+TEST_P(StoreContract, RefusesStartKeysThatAreNotOne) {
+  create("items", ' ', {index("by_k", {"k"}, {})}, {}, {{"k", item::Type::S}});
+  create("sorted", 'S');
+  auto request = all_of("items");
+  request.options.index = "by_k";
+  request.options.start_key = item_of(R"({"k":{"S":"x"},"other":{"S":"y"}})");
+  EXPECT_EQ(scan(request),
+            "The provided starting key is invalid: The provided key element does not match the schema");
+  request.options.start_key = item_of(R"({"pk":{"S":"x"}})");
+  EXPECT_EQ(scan(request), "The provided starting key is invalid");
+  auto sorted = where("sorted", "pk = :p", R"({":p":{"S":"a"}})");
+  sorted.options.start_key = item_of(R"({"pk":{"S":"b"},"sk":{"S":"c"}})");
+  EXPECT_EQ(query(sorted),
+            "The provided starting key is outside query boundaries based on provided conditions");
+}
+
+TEST_P(StoreContract, LetsAnUpdateReadTheKeyOfANewItem) {
+  create("items", 'S');
+  EXPECT_EQ(update(change("items", R"({"pk":{"S":"a"},"sk":{"S":"b"}})",
+                          "SET x = if_not_exists(x, pk), y = sk", nullptr, ReturnValues::all_new)),
+            R"({"pk":{"S":"a"},"sk":{"S":"b"},"x":{"S":"a"},"y":{"S":"b"}})");
+}
+
+TEST_P(StoreContract, AddsLargeSetsInReasonableTime) {
+  create("items");
+  item::Value set = item::Value::set(item::Type::NS, {});
+  for (int i = 0; i < 60'000; ++i) set.contents().push_back(item::Value::integer(i).content());
+  auto request = change("items", R"({"pk":{"S":"a"}})", "ADD s :s", nullptr);
+  item::ItemBuilder values;
+  const auto flat = item::encode(set);
+  values.add(":s", item::ValueView(flat));
+  request.options.attributes.values = values.finish();
+  EXPECT_EQ(update(request), "ok");
+  EXPECT_EQ(update(request), "ok") << "every element is known already";
+}
+
 TEST_P(StoreContract, FillsAnIndexThatIsAddedLater) {
   create("items");
   for (int i = 0; i < 1000; ++i)

@@ -81,6 +81,17 @@ class HostileTest(unittest.TestCase):
         connection.sendall(b"1\r\n}\r\n0\r\n\r\n")
         self.assertEqual(self.read_status(connection), 200)
 
+    def test_a_million_tiny_chunks_cost_little(self):
+        connection = self.connect()
+        started = time.monotonic()
+        connection.sendall(head("PutItem", **{"Transfer-Encoding": "chunked"}) + b"\r\n")
+        for _ in range(100):
+            connection.sendall(b"1\r\nx\r\n" * 10_000)
+        connection.sendall(b"0\r\n\r\n")
+        self.assertEqual(self.read_status(connection), 400)
+        self.assertLess(time.monotonic() - started, 10)
+        self.assert_alive()
+
     def test_a_body_in_single_bytes_is_read(self):
         connection = self.connect()
         for byte in head(**{"Content-Length": 2}) + b"\r\n{}":
