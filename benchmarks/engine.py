@@ -73,8 +73,12 @@ def load(server, table, items, progress=None):
 
 
 def milliseconds(text):
-    value, unit = re.match(r"([\d.]+)(us|ms|s)", text).groups()
-    return float(value) * {"us": 0.001, "ms": 1, "s": 1000}[unit]
+    """As wrk prints times; it prints -nan where it has no sample."""
+    match = re.match(r"([\d.]+)(us|ms|s|m)", text)
+    if not match:
+        return float("nan")
+    value, unit = match.groups()
+    return float(value) * {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000}[unit]
 
 
 def drive(server, operation, seconds, keys):
@@ -125,6 +129,8 @@ def compare(arguments):
             print(f"driving {operation} …", flush=True)
             servers.set_nginx_answer(sample_answer(tabella, operation))
             runs = {server.name: [] for server in running}
+            for server in running:
+                drive(server, operation, 2, keys_of(operation))  # warm-up
             for _ in range(arguments.rounds):  # interleaved, so that a slow moment of the machine hits all
                 for server in running:
                     runs[server.name].append(drive(server, operation, arguments.seconds, keys_of(operation)))
@@ -144,7 +150,7 @@ def report(table, running):
         own = row["Tabella"][0]
         for name in names:
             rate, p99, cpu = row[name]
-            ratio = "" if name == "Tabella" else f"{own / rate:.2f}"
+            ratio = "" if name == "Tabella" else f"{own / max(rate, 1):.2f}"
             print(f"| {operation} | {name} | {rate:,.0f} | {p99:.2f} | {cpu:.1f} | {ratio} |")
     print("\n| operation | against nginx | against dynalite | against DynamoDB Local |")
     print("|---|---:|---:|---:|")
