@@ -19,6 +19,14 @@ void require(const rocksdb::Status& status) {
   if (!status.ok()) throw DatabaseFailure("storage failed: " + status.ToString());
 }
 
+// Ranges are only ever deleted for ids that nothing refers to any more: no read needs to look at those
+// deletions.
+rocksdb::ReadOptions read_options() {
+  rocksdb::ReadOptions options;
+  options.ignore_range_deletions = true;
+  return options;
+}
+
 rocksdb::Options make_options() {
   rocksdb::BlockBasedTableOptions table;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, false));
@@ -135,8 +143,7 @@ Database::~Database() = default;
 
 std::optional<std::string> Database::get(std::string_view key) const {
   rocksdb::PinnableSlice value;
-  const auto status =
-      impl_->db->Get(rocksdb::ReadOptions(), impl_->db->DefaultColumnFamily(), slice(key), &value);
+  const auto status = impl_->db->Get(read_options(), impl_->db->DefaultColumnFamily(), slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
   require(status);
   return value.ToString();
@@ -149,7 +156,7 @@ Cursor Database::range(std::string from, std::string to, Direction direction, bo
   cursor->from_slice = cursor->from;
   cursor->to_slice = cursor->to;
   cursor->direction = direction;
-  rocksdb::ReadOptions options;
+  auto options = read_options();
   options.iterate_lower_bound = &cursor->from_slice;
   options.iterate_upper_bound = &cursor->to_slice;
   options.total_order_seek = !within_partition;

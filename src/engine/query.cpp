@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -27,15 +28,6 @@ using Predicates = std::vector<KeyPredicate>;
 const KeyPredicate* find(const Predicates& predicates, std::string_view attribute) {
   const auto at = std::ranges::find_if(predicates, [&](const auto& p) { return p.attribute == attribute; });
   return at == predicates.end() ? nullptr : &*at;
-}
-
-std::vector<KeyAttribute> partition_of(const ReadPlan& plan) {
-  return plan.index ? plan.index->partition : std::vector{plan.table->partition};
-}
-
-std::vector<KeyAttribute> sort_of(const ReadPlan& plan) {
-  if (plan.index) return plan.index->sort;
-  return plan.table->sort ? std::vector{*plan.table->sort} : std::vector<KeyAttribute>();
 }
 
 Result<> check_values(const KeyPredicate& predicate, const KeyAttribute& key, store::KeyRole role) {
@@ -69,8 +61,8 @@ Result<> check_simple(const Predicates& predicates, const KeyAttribute& partitio
 
 // Up to four of each: all of the partition by equality; of the sort attributes a run from the left, only the
 // last of which may be a range.
-Result<> check_composite(const Predicates& predicates, const std::vector<KeyAttribute>& partition,
-                         const std::vector<KeyAttribute>& sort) {
+Result<> check_composite(const Predicates& predicates, std::span<const KeyAttribute> partition,
+                         std::span<const KeyAttribute> sort) {
   size_t used = 0;
   for (const auto& key : partition) {
     const auto* predicate = find(predicates, key.name);
@@ -200,10 +192,11 @@ Result<> check_filter_attributes(const QueryRequest& request, const ReadPlan& pl
   if (!plan.filter) return {};
   std::vector<expression::Path> paths;
   collect_paths(*plan.filter, paths);
-  for (const auto& key : walked_keys(plan))
-    if (std::ranges::any_of(paths, [&](const expression::Path& p) { return p[0].name == key.name; }))
-      return refuse(fmt::format("{} can only contain non-primary key attributes: Primary key attribute: {}",
-                                request.options.filter ? "Filter Expression" : "QueryFilter", key.name));
+  for (const auto keys : {partition_of(plan), sort_of(plan)})
+    for (const auto& key : keys)
+      if (std::ranges::any_of(paths, [&](const expression::Path& p) { return p[0].name == key.name; }))
+        return refuse(fmt::format("{} can only contain non-primary key attributes: Primary key attribute: {}",
+                                  request.options.filter ? "Filter Expression" : "QueryFilter", key.name));
   return {};
 }
 

@@ -153,33 +153,33 @@ Result<> check_projected(const ReadOptions& options, ReadPlan& plan) {
   return {};
 }
 
-std::vector<KeyAttribute> walked_keys(const ReadPlan& plan) {
-  std::vector<KeyAttribute> keys;
-  if (plan.index) {
-    keys = plan.index->partition;
-    keys.insert(keys.end(), plan.index->sort.begin(), plan.index->sort.end());
-    return keys;
-  }
-  keys.push_back(plan.table->partition);
-  if (plan.table->sort) keys.push_back(*plan.table->sort);
-  return keys;
+std::span<const KeyAttribute> partition_of(const ReadPlan& plan) {
+  if (plan.index) return plan.index->partition;
+  return {&plan.table->partition, 1};
+}
+
+std::span<const KeyAttribute> sort_of(const ReadPlan& plan) {
+  if (plan.index) return plan.index->sort;
+  if (!plan.table->sort) return {};
+  return {&*plan.table->sort, 1};
 }
 
 Result<> check_start_key(const ReadPlan& plan, ItemView start, Reading reading) {
   constexpr const char* kBadStart = "The provided starting key is invalid";
   constexpr const char* kMismatch = "The provided key element does not match the schema";
   size_t expected = plan.table->sort ? 2 : 1;
-  const auto walked = walked_keys(plan);
-  for (const auto& key : walked) expected += plan.table->is_key(key.name) ? 0 : 1;
+  for (const auto keys : {partition_of(plan), sort_of(plan)})
+    for (const auto& key : keys) expected += plan.table->is_key(key.name) ? 0 : 1;
   const bool brief = reading == Reading::query || plan.index;
   if (start.count() != expected)
     return refuse(brief ? std::string(kBadStart) : fmt::format("{}: {}", kBadStart, kMismatch));
   if (brief) {
-    for (const auto& key : walked) {
-      const auto value = start.find(key.name);
-      if (!value) return refuse(kBadStart);
-      if (value->type() != key.type) return refuse(kMismatch);
-    }
+    for (const auto keys : {partition_of(plan), sort_of(plan)})
+      for (const auto& key : keys) {
+        const auto value = start.find(key.name);
+        if (!value) return refuse(kBadStart);
+        if (value->type() != key.type) return refuse(kMismatch);
+      }
   }
   const auto base = key_of(*plan.table, nullptr, start);
   if (auto fits = check_key(*plan.table, base); !fits)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "engine/database.h"
@@ -43,7 +44,8 @@ store::Result<ReadPlan> plan_read(const store::ReadOptions& options, ReadExpress
 store::Result<> check_projected(const store::ReadOptions& options, ReadPlan& plan);
 
 // The key attributes by which the plan's table or index is walked.
-std::vector<KeyAttribute> walked_keys(const ReadPlan& plan);
+std::span<const KeyAttribute> partition_of(const ReadPlan& plan);
+std::span<const KeyAttribute> sort_of(const ReadPlan& plan);
 
 // An ExclusiveStartKey has every attribute that the walk and the table are keyed by, of its type, and no
 // other.

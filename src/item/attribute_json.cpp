@@ -1,6 +1,7 @@
 #include "item/attribute_json.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_set>
 #include <vector>
 
@@ -283,6 +284,11 @@ JsonResult<Item> read_item(JsonValue json) {
 
 namespace {
 
+// What stands before a value, by its type.
+constexpr std::array<std::string_view, 11> kOpening = {
+    "",          R"({"S":)",    R"({"N":)",    R"({"B":)", R"({"SS":)", R"({"NS":)",
+    R"({"BS":)", R"({"BOOL":)", R"({"NULL":)", R"({"L":)", R"({"M":)"};
+
 void append_content_json(std::string& out, Type type, std::string_view content) {
   if (type == Type::N || type == Type::NS) {
     out.push_back('"');
@@ -301,7 +307,7 @@ void append_content_json(std::string& out, Type type, std::string_view content) 
 
 void append_value_json(std::string& out, ValueView value) {
   const Type type = value.type();
-  out.append("{\"").append(type_name(type)).append("\":");
+  out.append(kOpening[static_cast<size_t>(type)]);
   switch (type) {
     case Type::S:
     case Type::N:

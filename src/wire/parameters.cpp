@@ -309,6 +309,9 @@ void append_write_result(std::string& out, const store::WriteResult& result) {
 }
 
 void append_page(std::string& out, const store::Page& page) {
+  size_t bytes = 256;
+  for (const auto& item : page.items) bytes += item.bytes().size() * 3 / 2 + 64;
+  out.reserve(bytes);  // one allocation for a page, or nearly
   item::JsonObjectWriter json(out);
   json.number("Count", page.count);
   if (!page.count_only) {
