@@ -193,13 +193,72 @@ Checked<> apply_one(Value& document, const UpdateAction& action, Source& old) {
   return erase(*parent, action);
 }
 
+// The value that an action gives to a whole attribute; nothing if it takes it away.
+Checked<std::optional<Value>> next_value(const UpdateAction& action,
+                                         const std::optional<item::ValueView>& now, Source& old) {
+  switch (action.kind) {
+    case UpdateAction::Kind::set: return value_of(action.value, old);
+    case UpdateAction::Kind::remove: return std::nullopt;
+    case UpdateAction::Kind::add: {
+      auto what = Value::decode(action.value.value);
+      if (!now) return what;
+      return added(Value::decode(*now), what, action.legacy);
+    }
+    case UpdateAction::Kind::erase: break;
+  }
+  if (!now) return std::nullopt;
+  // As a map of one: erasing the last element takes the attribute with it.
+  Value holder = Value::map();
+  holder.set_member(action.path[0].name, Value::decode(*now));
+  TABELLA_TRY(erase(holder, action));
+  if (holder.elements().empty()) return std::nullopt;
+  return std::move(holder.elements()[0]);
+}
+
+// The usual update touches a few whole attributes: the others keep their bytes as they are.
+Checked<item::Item> apply_to_attributes(const Update& update, Source& source) {
+  struct Touched {
+    const std::string* name;
+    std::optional<std::string> flat;
+    bool written = false;
+  };
+  std::vector<Touched> touched;
+  touched.reserve(update.size());
+  for (const auto* action : in_order(update)) {
+    const auto& name = action->path[0].name;
+    TABELLA_ASSIGN(const auto value, next_value(*action, source.item.find(name), source));
+    touched.push_back({&name, value ? std::optional(item::encode(*value)) : std::nullopt});
+  }
+  item::ItemBuilder builder;
+  for (item::Attributes a(source.item); a.next();) {
+    const auto at = std::ranges::find_if(touched, [&](const Touched& t) { return *t.name == a.name(); });
+    if (at == touched.end()) {
+      builder.add(a.name(), a.value());
+      continue;
+    }
+    at->written = true;
+    if (at->flat) builder.add(a.name(), item::ValueView(*at->flat));
+  }
+  for (const auto& t : touched)
+    if (t.flat && !t.written) builder.add(*t.name, item::ValueView(*t.flat));
+  return builder.finish();
+}
+
+Checked<item::Item> apply_to_document(const Update& update, Source& source) {
+  Value document = item::decode_item(source.item);
+  for (const auto* action : in_order(update)) TABELLA_TRY(apply_one(document, *action, source));
+  return item::encode_item(document);
+}
+
 }  // namespace
 
 Checked<item::Item> apply(const Update& update, ItemView base, bool exists) {
-  Value document = item::decode_item(base);
   Source source{.item = base, .exists = exists};
-  for (const auto* action : in_order(update)) TABELLA_TRY(apply_one(document, *action, source));
-  auto result = item::encode_item(document);
+  const bool whole = std::ranges::all_of(update, [](const UpdateAction& a) { return a.path.size() == 1; });
+  // Many touched attributes are found faster in a tree than by walking.
+  constexpr size_t kFew = 32;
+  const bool flat = whole && update.size() <= kFew;
+  TABELLA_ASSIGN(auto result, flat ? apply_to_attributes(update, source) : apply_to_document(update, source));
   for (item::Attributes a(result); a.next();)
     if (item::nesting(a.value()) > item::kMaxNesting) return invalid(item::kTooDeep);
   return result;

@@ -170,6 +170,34 @@ TEST(UpdateExpression, SetsRemovesAddsAndDeletes) {
             R"({"l":{"L":[{"S":"z"},{"S":"z"}]}})");
 }
 
+TEST(UpdateExpression, GivesTheSameWithAndWithoutNestedPaths) {
+  // One nested path makes the whole update work on a tree; alone, its other actions work on flat attributes.
+  for (const char* text :
+       {"SET n = n + :n, q = :s", "ADD n :n, ss :ss", "DELETE ss :ss", "REMOVE n, l, bool",
+        "SET ss = :l REMOVE m2 ADD n :m", "SET e = pk, pk2 = e", "DELETE absent :ss", "ADD pk :n"}) {
+    const auto item = std::string(kItem);
+    auto with_tree = std::string(text);
+    with_tree.insert(with_tree.find("SET ") == 0 ? 4 : 0,
+                     with_tree.starts_with("SET ") ? "m.x = m.x, " : "SET m.x = m.x ");
+    const auto tree = updated(with_tree, item.c_str());
+    const auto flat = updated(text, item.c_str());
+    EXPECT_EQ(flat.starts_with('{') ? item_of(flat).count() : 0,
+              tree.starts_with('{') ? item_of(tree).count() : 0)
+        << text;
+    if (!flat.starts_with('{')) {
+      EXPECT_EQ(flat, tree) << text;
+      continue;
+    }
+    const auto flat_item = item_of(flat);
+    const auto tree_item = item_of(tree);
+    for (item::Attributes a(flat_item); a.next();) {
+      const auto other = tree_item.find(a.name());
+      ASSERT_TRUE(other) << text << " " << a.name();
+      EXPECT_TRUE(item::equal(a.value(), *other)) << text << " " << a.name();
+    }
+  }
+}
+
 TEST(UpdateExpression, MeansTheListAsItWas) {
   const char* list = R"({"a":{"L":[{"N":"2"},{"N":"3"},{"N":"4"},{"N":"5"}]}})";
   EXPECT_EQ(updated("REMOVE a[1] SET a[3] = :s", list), R"({"a":{"L":[{"N":"2"},{"N":"4"},{"S":"b"}]}})");
