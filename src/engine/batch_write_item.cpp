@@ -69,22 +69,20 @@ void add_metrics(std::vector<store::ItemCollectionMetrics>& all,
   if (!known) all.push_back(std::move(*one));
 }
 
-Result<> write_table(WriteContext& context, const TableWrites& table, const BatchWriteItemRequest& request,
-                     BatchWriteItemResult& result) {
-  TABELLA_ASSIGN(const auto schema, current_table(context, *table.table));
-  auto capacity = account(schema->name(), request.capacity);
+void write_table(WriteContext& context, const TableSchema& schema, const TableWrites& table,
+                 const BatchWriteItemRequest& request, BatchWriteItemResult& result) {
+  auto capacity = account(schema.name(), request.capacity);
   std::vector<store::ItemCollectionMetrics> metrics;
   for (const auto& [key, write] : table.writes) {
     ItemChange change{.key = key, .old = {}, .now = {}};
     if (auto stored = context.get(key)) change.old = item::Item(std::move(*stored));
     if (request.collection_metrics)
-      add_metrics(metrics, collection_metrics(context.database(), *schema, write->item));
+      add_metrics(metrics, collection_metrics(context.database(), schema, write->item));
     if (write->put) change.now = std::move(write->item);
-    write_change(context, *schema, change, capacity ? &*capacity : nullptr);
+    write_change(context, schema, change, capacity ? &*capacity : nullptr);
   }
   if (capacity) result.capacity.push_back(std::move(*capacity));
-  if (!metrics.empty()) result.collection_metrics.emplace_back(schema->name(), std::move(metrics));
-  return {};
+  if (!metrics.empty()) result.collection_metrics.emplace_back(schema.name(), std::move(metrics));
 }
 
 }  // namespace
@@ -95,16 +93,17 @@ store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemReques
   Result<BatchWriteItemResult> result;
   co_await writer_.execute([&](WriteContext& context) {
     // All tables are looked at before any is written: a batch that names a dropped one changes nothing.
-    for (const auto& table : *tables)
-      if (auto now = current_table(context, *table.table); !now) {
-        result = std::unexpected(now.error());
+    std::vector<SchemaPtr> schemas;
+    for (const auto& table : *tables) {
+      auto schema = current_table(context, *table.table);
+      if (!schema) {
+        result = std::unexpected(std::move(schema).error());
         return;
       }
-    for (const auto& table : *tables)
-      if (auto written = write_table(context, table, request, *result); !written) {
-        result = std::unexpected(written.error());
-        return;
-      }
+      schemas.push_back(std::move(*schema));
+    }
+    for (size_t i = 0; i < tables->size(); ++i)
+      write_table(context, *schemas[i], (*tables)[i], request, *result);
   });
   co_return result;
 }
