@@ -50,8 +50,6 @@ rocksdb::Options make_options() {
   options.max_background_jobs = 2;
   options.bytes_per_sync = 1u << 20;
   options.max_total_wal_size = 256u << 20;
-  // A recycled log already has its blocks: syncing it writes data and leaves the file system's journal alone.
-  options.recycle_log_file_num = 4;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   options.allow_concurrent_memtable_write = false;  // there is one writer
   options.avoid_unnecessary_blocking_io = true;
