@@ -19,7 +19,7 @@ store::Result<> check_key(const TableSchema& table, item::ItemView key);
 // Checks the key attributes of an item that is to be put, those of its indexes included.
 store::Result<> check_item(const TableSchema& table, item::ItemView item);
 
-// Checks only what stands in secondary indexes; `changed_by_update` chooses AWS's words.
+// Checks only what stands in secondary indexes.
 store::Result<> check_index_keys(const TableSchema& table, item::ItemView item);
 
 // The key attributes alone: table's, and the index's if there is one.
