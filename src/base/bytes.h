@@ -20,9 +20,22 @@ inline void put_u64(std::string& out, uint64_t v) {
   for (int shift = 56; shift >= 0; shift -= 8) out.push_back(static_cast<char>(v >> shift));
 }
 
+// Reads what put_u64 wrote; missing bytes count as zero.
+inline uint64_t get_u64(std::string_view in) {
+  uint64_t v = 0;
+  for (size_t i = 0; i < 8; ++i) v = v << 8 | (i < in.size() ? static_cast<uint8_t>(in[i]) : 0);
+  return v;
+}
+
 inline void put_varint(std::string& out, uint64_t v) {
   for (; v >= 0x80; v >>= 7) out.push_back(static_cast<char>(v | 0x80));
   out.push_back(static_cast<char>(v));
+}
+
+inline std::string encode_number(uint64_t v) {
+  std::string bytes;
+  put_varint(bytes, v);
+  return bytes;
 }
 
 // Takes a varint off the front of `in`. Bytes are our own, so a malformed one yields what is there.

@@ -6,13 +6,10 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "engine/item_keys.h"
-#include "engine/keys.h"
+#include "engine/slices.h"
 
 namespace tabella::engine {
 namespace {
-
-constexpr size_t kSliceItems = 256;
-constexpr size_t kSliceBytes = 512u << 10;
 
 struct Backfill {
   std::string table;
@@ -40,25 +37,16 @@ bool Backfill::step(WriteContext& context) {
   if (!schema || schema->id != table_id) return true;  // dropped meanwhile
   const auto index = std::ranges::find_if(schema->indexes, [&](const auto& i) { return i.id == index_id; });
   if (index == schema->indexes.end()) return true;
-  const auto items = keys::items_of(table_id);
-  if (filled_to->empty()) {
-    // A backfill that a crash cut short begins again, and counts again.
+  // A backfill that a crash cut short begins again, and counts again.
+  if (filled_to->empty())
     context.count(index_id, index->counters, -index->counters->items, -index->counters->bytes);
-    *filled_to = items;
-  }
-  auto cursor =
-      context.database().range(*filled_to, keys::end_of(items), Database::Direction::forward, false);
-  size_t seen = 0;
-  size_t size = 0;
-  for (; cursor.valid() && seen < kSliceItems && size < kSliceBytes; cursor.next(), ++seen) {
-    *filled_to = std::string(cursor.key()) + '\0';
-    size += cursor.value().size();
-    const auto entry = index_entry(*schema, *index, item::ItemView(cursor.value()));
-    if (!entry) continue;
+  const bool done = walk_slice(context, table_id, *filled_to, [&](std::string_view, item::ItemView item) {
+    const auto entry = index_entry(*schema, *index, item);
+    if (!entry) return;
     context.batch().put(entry->key, entry->item.bytes());
     context.count(index_id, index->counters, 1, static_cast<int64_t>(entry->item.size()));
-  }
-  if (cursor.valid()) return false;
+  });
+  if (!done) return false;
   activate(context, *schema, index_id);
   return true;
 }

@@ -18,17 +18,6 @@ namespace {
 constexpr size_t kMaxKeys = 100;
 constexpr size_t kMaxResponse = 16u << 20;
 
-// Two keys are the same if their attributes are, in whatever order.
-std::string canonical(item::ItemView key) {
-  std::vector<std::string> parts;
-  for (item::Attributes a(key); a.next();)
-    parts.push_back(std::string(a.name()) + '\0' + std::string(a.value().bytes()));
-  std::sort(parts.begin(), parts.end());
-  std::string joined;
-  for (const auto& part : parts) joined.append(part).push_back('\0');
-  return joined;
-}
-
 struct PreparedGet {
   const BatchGetTable* request;
   std::optional<expression::Projection> projection;
@@ -45,7 +34,9 @@ Result<std::vector<PreparedGet>> prepare_gets(const BatchGetItemRequest& request
                    prepare_projection(table.projection, table.attributes_to_get, table.attributes, caches));
     std::unordered_set<std::string> seen;
     for (const auto& key : table.keys) {
-      if (!seen.insert(canonical(key)).second)
+      std::string same;
+      item::append_canonical(same, key);
+      if (!seen.insert(std::move(same)).second)
         return refuse("Provided list of item keys contains duplicates");
       if (++keys > kMaxKeys) return refuse("Too many items requested for the BatchGetItem call");
     }

@@ -41,8 +41,7 @@ Result<std::vector<TableWrites>> prepare_writes(BatchWriteItemRequest& request, 
   for (const auto& [name, writes] : request.tables) {
     count += writes.size();
     for (const auto& write : writes)
-      if (write.put && write.item.size() > kMaxItemSize)
-        return refuse("Item size has exceeded the maximum allowed size");
+      if (write.put) TABELLA_TRY(check_item_size(write.item));
   }
   if (count > kMaxWrites) return refuse("Too many items requested for the BatchWriteItem call");
   std::vector<TableWrites> prepared;
@@ -59,14 +58,6 @@ Result<std::vector<TableWrites>> prepare_writes(BatchWriteItemRequest& request, 
     prepared.push_back(std::move(table));
   }
   return prepared;
-}
-
-void add_metrics(std::vector<store::ItemCollectionMetrics>& all,
-                 std::optional<store::ItemCollectionMetrics> one) {
-  if (!one) return;
-  const bool known =
-      std::ranges::any_of(all, [&](const auto& m) { return m.key.bytes() == one->key.bytes(); });
-  if (!known) all.push_back(std::move(*one));
 }
 
 void write_table(WriteContext& context, const TableSchema& schema, const TableWrites& table,

@@ -19,6 +19,14 @@ void Catalogue::drop(std::string_view name) {
   if (const auto at = tables_.find(name); at != tables_.end()) tables_.erase(at);
 }
 
+std::vector<SchemaPtr> Catalogue::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<SchemaPtr> tables;
+  tables.reserve(tables_.size());
+  for (const auto& [name, table] : tables_) tables.push_back(table);
+  return tables;
+}
+
 std::pair<std::vector<std::string>, bool> Catalogue::names(std::string_view start, size_t limit) const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> names;

@@ -23,6 +23,7 @@ class Catalogue {
   void put(SchemaPtr table);
   void drop(std::string_view name);
 
+  std::vector<SchemaPtr> all() const;
   // Up to `limit` names after `start`, and whether there are more.
   std::pair<std::vector<std::string>, bool> names(std::string_view start, size_t limit) const;
 

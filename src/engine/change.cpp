@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "engine/capacity.h"
+#include "engine/expiry.h"
 #include "engine/item_keys.h"
 #include "engine/keys.h"
+#include "engine/stream_record.h"
 
 namespace tabella::engine {
 namespace {
@@ -61,12 +63,22 @@ void write_change(WriteContext& context, const TableSchema& table, const ItemCha
     capacity->table_units +=
         write_units(static_cast<size_t>(std::max(signed_size(change.old), signed_size(change.now))));
   for (const auto& index : table.indexes) write_index(context, table, index, change, capacity);
+  write_expiry(context, table, change);
+  append_record(context, table, change);
 }
 
 void remove_index_entries(WriteContext& context, uint32_t index_id) {
   const auto prefix = keys::entries_of(index_id);
   context.batch().remove_range(prefix, keys::end_of(prefix));
   context.batch().remove(keys::counters(index_id));
+}
+
+void add_metrics(std::vector<store::ItemCollectionMetrics>& all,
+                 std::optional<store::ItemCollectionMetrics> one) {
+  if (!one) return;
+  const bool known =
+      std::ranges::any_of(all, [&](const auto& m) { return m.key.bytes() == one->key.bytes(); });
+  if (!known) all.push_back(std::move(*one));
 }
 
 std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database,

@@ -1,11 +1,13 @@
-// The one place where an item changes: the item itself, its index entries and its counters, in one batch.
+// The one place where an item changes: the item itself, its index and expiry entries, its stream record and
+// its counters, in one batch.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/schema.h"
-#include "engine/writer.h"
+#include "engine/write_context.h"
 #include "item/value.h"
 #include "store/requests.h"
 
@@ -15,6 +17,7 @@ struct ItemChange {
   std::string key;
   std::optional<item::Item> old;
   std::optional<item::Item> now;  // nothing: the item is deleted
+  bool by_service = false;        // its time to live ran out
 };
 
 // Writes the change; charges it to `capacity` if there is one.
@@ -27,5 +30,9 @@ void remove_index_entries(WriteContext& context, uint32_t index_id);
 // The size of the item collection that `item` is in, if the table has local indexes.
 std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database,
                                                                const TableSchema& table, item::ItemView item);
+
+// One entry per collection.
+void add_metrics(std::vector<store::ItemCollectionMetrics>& all,
+                 std::optional<store::ItemCollectionMetrics> one);
 
 }  // namespace tabella::engine

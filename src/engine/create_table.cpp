@@ -2,6 +2,7 @@
 
 #include "base/ids.h"
 #include "engine/engine.h"
+#include "engine/stream_record.h"
 #include "engine/table_checks.h"
 
 namespace tabella::engine {
@@ -46,6 +47,7 @@ store::Async<TableDescription> Engine::create_table(CreateTableRequest request) 
       indexes->reset();
     }
     table->definition = std::move(definition);
+    if (const auto view = table->definition.stream) open_stream(context, *table, take_id(context), *view);
     context.put_table(table);
 
     // The table can be used at once; the answer says CREATING, which is what clients wait to see the end of.

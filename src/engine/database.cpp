@@ -5,6 +5,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/slice_transform.h>
+#include <rocksdb/snapshot.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -145,6 +146,20 @@ std::optional<std::string> Database::get(std::string_view key) const {
   if (status.IsNotFound()) return std::nullopt;
   require(status);
   return value.ToString();
+}
+
+std::vector<std::optional<std::string>> Database::get_all(const std::vector<std::string>& keys) const {
+  rocksdb::ManagedSnapshot snapshot(impl_->db.get());
+  auto options = read_options();
+  options.snapshot = snapshot.snapshot();
+  std::vector<std::optional<std::string>> values;
+  for (const auto& key : keys) {
+    std::string value;
+    const auto status = impl_->db->Get(options, slice(key), &value);
+    if (!status.IsNotFound()) require(status);
+    values.push_back(status.ok() ? std::optional(std::move(value)) : std::nullopt);
+  }
+  return values;
 }
 
 Cursor Database::range(std::string from, std::string to, Direction direction, bool within_partition) const {

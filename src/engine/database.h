@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tabella::engine {
 
@@ -69,6 +70,9 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   std::optional<std::string> get(std::string_view key) const;
+
+  // All of them as they were at one moment.
+  std::vector<std::optional<std::string>> get_all(const std::vector<std::string>& keys) const;
 
   enum class Direction { forward, backward };
   // Where the keys share a prefix of keys.h (one partition), `within_partition` lets filters skip whole

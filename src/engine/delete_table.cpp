@@ -3,7 +3,9 @@
 #include "engine/change.h"
 #include "engine/describe_table.h"
 #include "engine/engine.h"
+#include "engine/expiry.h"
 #include "engine/keys.h"
+#include "engine/stream_record.h"
 
 namespace tabella::engine {
 
@@ -27,8 +29,11 @@ store::Async<TableDescription> Engine::delete_table(std::string name) {
     }
     context.remove_items(keys::items_of(table->id));
     context.batch().remove(keys::counters(table->id));
-    for (const auto& index : table->indexes) {
-      remove_index_entries(context, index.id);
+    for (const auto& index : table->indexes) remove_index_entries(context, index.id);
+    if (table->expiry) remove_expiry_entries(context, *table->expiry);
+    if (table->definition.stream) {
+      auto last = *table;
+      close_stream(context, last);
     }
     context.drop_table(*table);
     auto description = describe(*table);

@@ -12,14 +12,9 @@
 namespace tabella::engine {
 namespace {
 
-constexpr uint64_t kFormat = 1;
+// 2: streams, expiry entries and tokens, which an older version would not keep.
+constexpr uint64_t kFormat = 2;
 constexpr size_t kItemCacheBytes = 64u << 20;
-
-std::string encode_number(uint64_t value) {
-  std::string bytes;
-  put_varint(bytes, value);
-  return bytes;
-}
 
 }  // namespace
 
@@ -27,9 +22,11 @@ Engine::Engine(const Options& options, const Clock& clock)
     : clock_(clock),
       database_(options.folder, options.durability),
       items_(database_, kItemCacheBytes),
-      writer_(database_, items_, catalogue_) {
+      writer_(Stored{database_, items_, catalogue_, streams_, clock_}) {
   check_format();
+  load_streams();
   load_catalogue();
+  writer_.run_in_time([this](WriteContext& context, bool busy) { return keep_house(context, busy); });
 }
 
 Engine::~Engine() {
@@ -47,14 +44,16 @@ void Engine::close() {
 
 void Engine::check_format() {
   const auto key = keys::meta("format");
+  uint64_t format = 0;
   if (const auto stored = database_.get(key)) {
     std::string_view in = *stored;
-    if (const auto format = take_varint(in); format > kFormat)
-      throw std::runtime_error(fmt::format(
-          "the data folder was written by a newer version (format {}; this one knows {}); use that version",
-          format, kFormat));
-    return;
+    format = take_varint(in);
   }
+  if (format > kFormat)
+    throw std::runtime_error(fmt::format(
+        "the data folder was written by a newer version (format {}; this one knows {}); use that version",
+        format, kFormat));
+  if (format == kFormat) return;
   Batch batch;
   batch.put(key, encode_number(kFormat));
   database_.write(batch);
@@ -64,6 +63,7 @@ void Engine::load_catalogue() {
   const auto prefix = keys::catalogue_entry("");
   auto cursor = database_.range(prefix, keys::end_of(prefix), Database::Direction::forward, false);
   std::vector<std::pair<SchemaPtr, size_t>> unfinished;
+  std::vector<SchemaPtr> unfilled;
   for (; cursor.valid(); cursor.next()) {
     auto table = std::make_shared<TableSchema>(decode_schema(cursor.value()));
     const auto load_counters = [&](uint32_t id, Counters& counters) {
@@ -76,6 +76,8 @@ void Engine::load_catalogue() {
       table->indexes[i].filled_to = std::make_shared<std::string>();
       unfinished.emplace_back(table, i);
     }
+    if (table->expiry) *table->expiry->swept_to = keys::expiries_of(table->expiry->id);
+    if (table->expiry && !table->expiry->filled) unfilled.push_back(table);
     catalogue_.put(std::move(table));
   }
   if (const auto stored = database_.get(keys::meta("next_id"))) {
@@ -83,6 +85,31 @@ void Engine::load_catalogue() {
     next_id_ = static_cast<uint32_t>(take_varint(in));
   }
   for (const auto& [table, i] : unfinished) start_backfill(*table, table->indexes[i]);
+  for (const auto& table : unfilled) start_filling_expiry(*table);
+}
+
+void Engine::load_streams() {
+  if (const auto stored = database_.get(keys::meta("sequence"))) {
+    std::string_view in = *stored;
+    streams_.set_sequence(take_varint(in));
+  }
+  const auto prefix = keys::stream_entries();
+  auto cursor = database_.range(prefix, keys::end_of(prefix), Database::Direction::forward, false);
+  for (; cursor.valid(); cursor.next()) {
+    auto stream = std::make_shared<StreamSchema>(decode_stream(cursor.value()));
+    for (auto& shard : stream->shards) {
+      const auto records = keys::records_of(stream->id, shard.first);
+      const auto last = database_.range(records, keys::end_of(records), Database::Direction::backward, false);
+      shard.tail->last = last.valid() ? keys::sequence_of(last.key()) : shard.first;
+    }
+    streams_.put(std::move(stream));
+  }
+}
+
+store::Async<store::WriteResult> Engine::write(WriteAction& action, const store::WriteOptions& options) {
+  store::Result<store::WriteResult> result;
+  co_await writer_.execute([&](WriteContext& context) { result = write_item(context, action, options); });
+  co_return result;
 }
 
 // Ids are never used twice, so what a dropped table leaves behind cannot meet a new one.

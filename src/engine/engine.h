@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "engine/catalogue.h"
 #include "engine/database.h"
+#include "engine/statement.h"
+#include "engine/write_item.h"
 #include "engine/writer.h"
 #include "expression/cache.h"
 #include "store/store.h"
@@ -41,6 +43,29 @@ class Engine final : public store::Store {
   store::Async<store::BatchGetItemResult> batch_get_item(store::BatchGetItemRequest request) override;
   store::Async<store::BatchWriteItemResult> batch_write_item(store::BatchWriteItemRequest request) override;
 
+  store::Async<store::TransactWriteItemsResult> transact_write_items(
+      store::TransactWriteItemsRequest request) override;
+  store::Async<store::TransactGetItemsResult> transact_get_items(
+      store::TransactGetItemsRequest request) override;
+
+  store::Async<store::ExecuteStatementResult> execute_statement(
+      store::ExecuteStatementRequest request) override;
+  store::Async<store::BatchExecuteStatementResult> batch_execute_statement(
+      store::BatchExecuteStatementRequest request) override;
+  store::Async<store::ExecuteTransactionResult> execute_transaction(
+      store::ExecuteTransactionRequest request) override;
+
+  store::Async<store::ListStreamsResult> list_streams(store::ListStreamsRequest request) override;
+  store::Async<store::StreamDescription> describe_stream(store::DescribeStreamRequest request) override;
+  store::Async<std::string> get_shard_iterator(store::GetShardIteratorRequest request) override;
+  store::Async<store::GetRecordsResult> get_records(store::GetRecordsRequest request) override;
+  boost::asio::awaitable<void> wait_for_records(std::string iterator,
+                                                std::chrono::milliseconds at_most) override;
+
+  store::Async<store::UpdateTimeToLiveRequest> update_time_to_live(
+      store::UpdateTimeToLiveRequest request) override;
+  store::Async<store::TimeToLiveDescription> describe_time_to_live(std::string name) override;
+
   store::Async<void> tag_resource(store::TagResourceRequest request) override;
   store::Async<void> untag_resource(store::UntagResourceRequest request) override;
   store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string arn) override;
@@ -49,11 +74,15 @@ class Engine final : public store::Store {
   void close();
 
  private:
-  void load_catalogue();
   void check_format();
+  void load_catalogue();
+  void load_streams();
   uint32_t take_id(WriteContext& context);
   void start_backfill(const TableSchema& table, const IndexSchema& index);
+  void start_filling_expiry(const TableSchema& table);
+  std::chrono::milliseconds keep_house(WriteContext& context, bool busy);
 
+  store::Async<store::WriteResult> write(WriteAction& action, const store::WriteOptions& options);
   store::Async<void> change_tags(std::string arn, std::string not_found,
                                  std::function<store::Result<>(std::vector<store::Tag>&)> change);
   store::Result<store::GetItemResult> get_now(const store::GetItemRequest& request);
@@ -61,10 +90,17 @@ class Engine final : public store::Store {
   store::Result<store::Page> scan_now(const store::ScanRequest& request);
   store::Result<store::BatchGetItemResult> batch_get_now(const store::BatchGetItemRequest& request);
 
+  store::Result<store::TransactGetItemsResult> transact_get_now(
+      const store::TransactGetItemsRequest& request);
+  store::Result<store::ExecuteTransactionResult> read_transaction(
+      const std::vector<PreparedStatement>& statements, const store::ExecuteTransactionRequest& request);
+  store::Result<store::GetRecordsResult> get_records_now(const store::GetRecordsRequest& request);
+
   const Clock& clock_;
   Database database_;
   ItemCache items_;
   Catalogue catalogue_;
+  Streams streams_;
   expression::Caches caches_;
   uint32_t next_id_ = 1;  // the writer's thread only, once open
   Writer writer_;         // last: its thread uses all of the above

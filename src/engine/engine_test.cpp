@@ -101,7 +101,9 @@ TEST(Writer, RunsChangesOneAfterTheOtherFromManyThreads) {
   Database database(folder.path, Durability::relaxed);
   ItemCache cache(database, 1u << 20);
   Catalogue catalogue;
-  Writer writer(database, cache, catalogue);
+  Streams streams;
+  const SystemClock clock;
+  Writer writer(Stored{database, cache, catalogue, streams, clock});
   constexpr int kThreads = 4;
   constexpr int kCallers = 20;
   constexpr int kEach = 50;
@@ -133,7 +135,9 @@ TEST(Writer, LetsAFailingChangeDisturbNobody) {
   Database database(folder.path, Durability::relaxed);
   ItemCache cache(database, 1u << 20);
   Catalogue catalogue;
-  Writer writer(database, cache, catalogue);
+  Streams streams;
+  const SystemClock clock;
+  Writer writer(Stored{database, cache, catalogue, streams, clock});
   boost::asio::io_context context;
   bool thrown = false;
   boost::asio::co_spawn(

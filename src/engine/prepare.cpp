@@ -151,6 +151,11 @@ Result<> check_return_values(store::ReturnValues values) {
   return refuse("ReturnValues can only be ALL_OLD or NONE");
 }
 
+Result<> check_item_size(const item::Item& item) {
+  if (item.size() <= kMaxItemSize) return {};
+  return refuse("Item size has exceeded the maximum allowed size");
+}
+
 Result<> check_key_paths(const TableSchema& table, const std::vector<expression::Path>& paths) {
   const auto nested_in = [&](std::string_view attribute) {
     return std::ranges::any_of(

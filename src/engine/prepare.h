@@ -49,5 +49,6 @@ store::Result<> check_key_paths(const TableSchema& table, const std::vector<expr
 void collect_paths(const expression::Condition& condition, std::vector<expression::Path>& paths);
 
 inline constexpr size_t kMaxItemSize = 400 * 1024;
+store::Result<> check_item_size(const item::Item& item);
 
 }  // namespace tabella::engine

@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 #include "engine/item_keys.h"
-#include "engine/keys.h"
+#include "engine/key_range.h"
 #include "engine/read_page.h"
 #include "item/attribute_json.h"
 
@@ -24,11 +24,6 @@ namespace {
 constexpr const char* kNotSupported = "Query key condition not supported";
 
 using Predicates = std::vector<KeyPredicate>;
-
-const KeyPredicate* find(const Predicates& predicates, std::string_view attribute) {
-  const auto at = std::ranges::find_if(predicates, [&](const auto& p) { return p.attribute == attribute; });
-  return at == predicates.end() ? nullptr : &*at;
-}
 
 Result<> check_values(const KeyPredicate& predicate, const KeyAttribute& key, store::KeyRole role) {
   if (predicate.op == Op::unindexable)
@@ -49,12 +44,12 @@ Result<> check_simple(const Predicates& predicates, const KeyAttribute& partitio
     return refuse(fmt::format("Query condition missed key schema element: {}", attribute));
   };
   if (!sort && predicates.size() > 1) return refuse(kNotSupported);
-  const auto* on_partition = find(predicates, partition.name);
+  const auto* on_partition = find_predicate(predicates, partition.name);
   if (!on_partition) return missed(partition.name);
   TABELLA_TRY(check_values(*on_partition, partition, store::KeyRole::hash));
   if (on_partition->op != Op::equal) return refuse(kNotSupported);
   if (predicates.size() < 2) return {};
-  const auto* on_sort = find(predicates, sort->name);
+  const auto* on_sort = find_predicate(predicates, sort->name);
   if (!on_sort) return missed(sort->name);
   return check_values(*on_sort, *sort, store::KeyRole::range);
 }
@@ -65,7 +60,7 @@ Result<> check_composite(const Predicates& predicates, std::span<const KeyAttrib
                          std::span<const KeyAttribute> sort) {
   size_t used = 0;
   for (const auto& key : partition) {
-    const auto* predicate = find(predicates, key.name);
+    const auto* predicate = find_predicate(predicates, key.name);
     if (!predicate || predicate->op != Op::equal)
       return refuse(fmt::format(
           "{}: every HASH key attribute of the index needs an equality condition; HASH key attribute: {}",
@@ -75,7 +70,7 @@ Result<> check_composite(const Predicates& predicates, std::span<const KeyAttrib
   }
   bool open = true;
   for (const auto& key : sort) {
-    const auto* predicate = find(predicates, key.name);
+    const auto* predicate = find_predicate(predicates, key.name);
     if (predicate && !open)
       return refuse(
           fmt::format("{}: RANGE key attributes are used from left to right without gaps, all but the last "
@@ -97,52 +92,6 @@ Result<> check_predicates(const Predicates& predicates, const ReadPlan& plan) {
   if (partition.size() > 1 || sort.size() > 1) return check_composite(predicates, partition, sort);
   if (predicates.size() > 2) return refuse("Conditions can be of length 1 or 2 only");
   return check_simple(predicates, partition[0], sort.empty() ? nullptr : sort.data());
-}
-
-struct Range {
-  std::string from;
-  std::string to;
-};
-
-Range range_of(const Predicates& predicates, const ReadPlan& plan) {
-  std::vector<ValueView> partition;
-  for (const auto& key : partition_of(plan)) partition.push_back(find(predicates, key.name)->values[0]);
-  std::string prefix = plan.index ? keys::index_partition(plan.index->id, partition)
-                                  : keys::item_partition(plan.table->id, partition[0]);
-  const KeyPredicate* last = nullptr;
-  for (const auto& key : sort_of(plan)) {
-    const auto* predicate = find(predicates, key.name);
-    if (!predicate) break;
-    if (predicate->op != Op::equal) {
-      last = predicate;
-      break;
-    }
-    keys::append_sort(prefix, predicate->values[0]);
-  }
-  if (!last) return {prefix, keys::end_of(prefix)};
-
-  const auto at = [&](ValueView value) {
-    std::string key = prefix;
-    keys::append_sort(key, value);
-    return key;
-  };
-  const auto& values = last->values;
-  switch (last->op) {
-    case Op::less: return {prefix, at(values[0])};
-    case Op::less_equal: return {prefix, keys::end_of(at(values[0]))};
-    case Op::greater: return {keys::end_of(at(values[0])), keys::end_of(prefix)};
-    case Op::greater_equal: return {at(values[0]), keys::end_of(prefix)};
-    case Op::between: return {at(values[0]), keys::end_of(at(values[1]))};
-    case Op::begins_with: {
-      std::string key = prefix;
-      keys::append_sort_prefix(key, values[0]);
-      auto end = keys::end_of(key);
-      return {std::move(key), std::move(end)};
-    }
-    case Op::equal:
-    case Op::unindexable: break;
-  }
-  return {prefix, keys::end_of(prefix)};
 }
 
 // A partition of one item has no place to go on from.
@@ -172,10 +121,10 @@ bool matches(const KeyPredicate& predicate, ValueView value) {
 Result<> check_start_within(const ReadPlan& plan, const Predicates& predicates, ItemView start) {
   bool same_partition = true;
   for (const auto& key : partition_of(plan))
-    same_partition = same_partition && matches(*find(predicates, key.name), *start.find(key.name));
+    same_partition = same_partition && matches(*find_predicate(predicates, key.name), *start.find(key.name));
   bool any_sort = false;
   for (const auto& key : sort_of(plan)) {
-    const auto* predicate = find(predicates, key.name);
+    const auto* predicate = find_predicate(predicates, key.name);
     if (!predicate) continue;
     any_sort = true;
     if (!matches(*predicate, *start.find(key.name)))

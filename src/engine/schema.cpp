@@ -66,6 +66,10 @@ store::TableDescription describe(const TableSchema& table) {
   d.last_increase = table.last_increase;
   d.last_decrease = table.last_decrease;
   d.table_class_changed = table.table_class_changed;
+  if (table.stream_id) {
+    d.stream_label = table.stream_label;
+    d.stream_arn = fmt::format("{}/stream/{}", d.arn, table.stream_label);
+  }
   for (const auto& index : table.indexes) {
     const bool creating = index.status == store::Status::creating;
     if (creating) d.status = store::Status::updating;

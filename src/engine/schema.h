@@ -43,6 +43,15 @@ struct IndexSchema {
   bool projects_all() const { return definition.projection == store::ProjectionType::all; }
 };
 
+// Time to live.
+struct Expiry {
+  uint32_t id = 0;
+  std::string attribute;
+  bool filled = false;  // whether the items that were there before have their entries
+  // Where the next sweep begins: nothing before it is due. The writer's thread only.
+  std::shared_ptr<std::string> swept_to = std::make_shared<std::string>();
+};
+
 struct TableSchema {
   uint32_t id = 0;
   store::TableDefinition definition;  // its index lists stay empty: they are `indexes` below
@@ -52,6 +61,9 @@ struct TableSchema {
   std::optional<KeyAttribute> sort;
   std::vector<IndexSchema> indexes;
   std::vector<store::Tag> tags;
+  uint32_t stream_id = 0;    // of the latest stream,
+  std::string stream_label;  // if there ever was one
+  std::optional<Expiry> expiry;
   std::optional<TimePoint> on_demand_since;
   std::optional<TimePoint> last_increase;
   std::optional<TimePoint> last_decrease;

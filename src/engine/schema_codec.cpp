@@ -1,101 +1,15 @@
 // How a table's schema stands in the catalogue: as an item, one attribute per fact, so that a newer version
 // can add facts without a new format.
-#include <chrono>
-
 #include "base/bytes.h"
+#include "engine/facts.h"
 #include "engine/schema.h"
-#include "item/number.h"
 
 namespace tabella::engine {
 namespace {
 
-using item::ItemView;
 using item::Value;
 using item::ValueView;
 using store::IndexDefinition;
-using store::OptionalThroughput;
-using store::Throughput;
-
-class Writer {
- public:
-  void text(std::string_view name, std::string value) {
-    map_.set_member(name, Value::string(std::move(value)));
-  }
-  void integer(std::string_view name, int64_t value) { map_.set_member(name, Value::integer(value)); }
-  void flag(std::string_view name, bool value) { map_.set_member(name, Value::boolean(value)); }
-  void value(std::string_view name, Value value) { map_.set_member(name, std::move(value)); }
-  void time(std::string_view name, const std::optional<TimePoint>& at) {
-    if (!at) return;
-    integer(name, std::chrono::duration_cast<std::chrono::milliseconds>(at->time_since_epoch()).count());
-  }
-  void throughput(std::string_view name, const std::optional<Throughput>& t) {
-    if (t) value(name, Value::list({Value::integer(t->read), Value::integer(t->write)}));
-  }
-  void throughput(std::string_view name, const std::optional<OptionalThroughput>& t) {
-    if (t)
-      value(name, Value::list({Value::integer(t->read.value_or(-1)), Value::integer(t->write.value_or(-1))}));
-  }
-  Value take() { return std::move(map_); }
-
- private:
-  Value map_ = Value::map();
-};
-
-// Reads members of a map value; what is absent keeps its default.
-class Reader {
- public:
-  explicit Reader(ValueView map) : map_(map) {}
-  std::optional<ValueView> find(std::string_view name) const { return map_.member(name); }
-  std::string text(std::string_view name) const {
-    const auto v = find(name);
-    return v ? std::string(v->content()) : std::string();
-  }
-  std::optional<int64_t> integer(std::string_view name) const {
-    const auto v = find(name);
-    return v ? item::number_to_int(v->content()) : std::nullopt;
-  }
-  bool flag(std::string_view name) const {
-    const auto v = find(name);
-    return v && v->boolean();
-  }
-  std::optional<TimePoint> time(std::string_view name) const {
-    const auto ms = integer(name);
-    return ms ? std::optional(TimePoint(std::chrono::milliseconds(*ms))) : std::nullopt;
-  }
-  std::optional<Throughput> throughput(std::string_view name) const {
-    const auto v = find(name);
-    return v ? std::optional(Throughput{at(*v, 0), at(*v, 1)}) : std::nullopt;
-  }
-  std::optional<OptionalThroughput> optional_throughput(std::string_view name) const {
-    const auto t = throughput(name);
-    if (!t) return std::nullopt;
-    const auto given = [](int64_t units) { return units < 0 ? std::nullopt : std::optional(units); };
-    return OptionalThroughput{given(t->read), given(t->write)};
-  }
-
- private:
-  static int64_t at(ValueView list, size_t i) {
-    const auto v = list.element(i);
-    return v ? item::number_to_int(v->content()).value_or(0) : 0;
-  }
-  ValueView map_;
-};
-
-Value encode_keys(const std::vector<store::KeyElement>& keys) {
-  std::vector<Value> list;
-  for (const auto& key : keys)
-    list.push_back(Value::list({Value::string(key.name), Value::integer(static_cast<int>(key.role))}));
-  return Value::list(std::move(list));
-}
-
-std::vector<store::KeyElement> decode_keys(std::optional<ValueView> list) {
-  std::vector<store::KeyElement> keys;
-  if (!list) return keys;
-  for (item::Elements e(*list); e.next();)
-    keys.push_back({std::string(e.value().element(0)->content()),
-                    static_cast<store::KeyRole>(*item::number_to_int(e.value().element(1)->content()))});
-  return keys;
-}
 
 Value encode_names(const std::vector<std::string>& names) {
   std::vector<Value> list;
@@ -104,7 +18,7 @@ Value encode_names(const std::vector<std::string>& names) {
 }
 
 Value encode_index(const IndexSchema& index) {
-  Writer w;
+  FactWriter w;
   w.integer("id", index.id);
   w.flag("local", index.local);
   w.text("name", index.name());
@@ -120,7 +34,7 @@ Value encode_index(const IndexSchema& index) {
 }
 
 IndexSchema decode_index(ValueView value, const store::TableDefinition& table) {
-  const Reader r(value);
+  const FactReader r(value);
   IndexDefinition definition;
   definition.name = r.text("name");
   definition.key_schema = decode_keys(r.find("keys"));
@@ -157,7 +71,7 @@ Value encode_tags(const std::vector<store::Tag>& tags) {
 
 std::string encode_schema(const TableSchema& table) {
   const auto& d = table.definition;
-  Writer w;
+  FactWriter w;
   w.integer("id", table.id);
   w.text("name", d.name);
   w.text("uuid", table.uuid);
@@ -176,6 +90,14 @@ std::string encode_schema(const TableSchema& table) {
   w.flag("protected", d.deletion_protection);
   if (d.encryption) w.flag("encryption", d.encryption->enabled);
   if (d.encryption && d.encryption->kms_key) w.text("kms_key", *d.encryption->kms_key);
+  if (d.stream) w.integer("stream", static_cast<int>(*d.stream));
+  if (table.stream_id) w.integer("stream_id", table.stream_id);
+  if (table.stream_id) w.text("stream_label", table.stream_label);
+  if (table.expiry) {
+    w.integer("expiry_id", table.expiry->id);
+    w.text("expiry_attribute", table.expiry->attribute);
+    w.flag("expiry_filled", table.expiry->filled);
+  }
   w.time("on_demand_since", table.on_demand_since);
   w.time("last_increase", table.last_increase);
   w.time("last_decrease", table.last_decrease);
@@ -184,7 +106,7 @@ std::string encode_schema(const TableSchema& table) {
 }
 
 TableSchema decode_schema(std::string_view bytes) {
-  const Reader r{ValueView(bytes)};
+  const FactReader r{ValueView(bytes)};
   TableSchema table;
   auto& d = table.definition;
   table.id = static_cast<uint32_t>(r.integer("id").value_or(0));
@@ -209,6 +131,13 @@ TableSchema decode_schema(std::string_view bytes) {
   d.deletion_protection = r.flag("protected");
   if (r.find("encryption")) d.encryption = store::ServerSideEncryption{.enabled = r.flag("encryption")};
   if (d.encryption && r.find("kms_key")) d.encryption->kms_key = r.text("kms_key");
+  if (const auto view = r.integer("stream")) d.stream = static_cast<store::StreamView>(*view);
+  table.stream_id = static_cast<uint32_t>(r.integer("stream_id").value_or(0));
+  table.stream_label = r.text("stream_label");
+  if (const auto expiry_id = r.integer("expiry_id"))
+    table.expiry = Expiry{.id = static_cast<uint32_t>(*expiry_id),
+                          .attribute = r.text("expiry_attribute"),
+                          .filled = r.flag("expiry_filled")};
   table.on_demand_since = r.time("on_demand_since");
   table.last_increase = r.time("last_increase");
   table.last_decrease = r.time("last_decrease");

@@ -13,16 +13,13 @@ using store::KeyRole;
 using store::refuse;
 using store::Result;
 using store::TableDefinition;
+using store::wrong;
 
 namespace {
 
 constexpr size_t kMaxKeyName = 255;
 constexpr size_t kMaxLocalIndexes = 5;
 constexpr size_t kMaxKeyParts = 4;
-
-std::unexpected<store::Error> wrong(const std::string& what) {
-  return refuse("One or more parameter values were invalid: " + what);
-}
 
 template <class Named>
 std::string join_names(const std::vector<Named>& elements) {

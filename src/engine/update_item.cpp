@@ -1,3 +1,5 @@
+#include "engine/update_item.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -5,7 +7,6 @@
 #include "engine/engine.h"
 #include "engine/item_keys.h"
 #include "engine/prepare.h"
-#include "engine/write_item.h"
 #include "expression/apply.h"
 #include "expression/legacy.h"
 
@@ -87,8 +88,14 @@ Result<> check_changed_index_keys(const TableSchema& table, const item::Item* ol
   return check_index_keys(table, now);
 }
 
-Result<PreparedWrite> prepare_update(const UpdateItemRequest& request, expression::Caches& caches,
-                                     const Catalogue& catalogue) {
+bool only_removes(const Update& update) {
+  return !update.empty() && std::ranges::all_of(update, [](const UpdateAction& a) {
+    return a.kind == UpdateAction::Kind::remove || a.kind == UpdateAction::Kind::erase;
+  });
+}
+
+Result<WriteAction> prepare_update(UpdateItemRequest& request, expression::Caches& caches,
+                                   const Catalogue& catalogue) {
   const auto& options = request.options;
   TABELLA_TRY(check_parameters(
       {{"UpdateExpression", request.update.has_value()},
@@ -99,50 +106,42 @@ Result<PreparedWrite> prepare_update(const UpdateItemRequest& request, expressio
   if (request.updates) {
     TABELLA_ASSIGN(legacy_update, expression::from_updates(*request.updates));
   }
-  TABELLA_ASSIGN(auto write, prepare_expressions(options, request.update, caches));
-  if (legacy_update) write.update = std::move(legacy_update);
-  TABELLA_ASSIGN(write.table, find_table(catalogue, request.table));
-  TABELLA_TRY(check_key(*write.table, request.key));
-  if (write.update) {
-    TABELLA_TRY(check_key_untouched(*write.table, *write.update));
-    TABELLA_TRY(check_index_literals(*write.table, *write.update));
-    TABELLA_TRY(check_update_paths(*write.table, *write.update));
-  }
-  write.key = item_key(*write.table, request.key);
-  return write;
+  WriteAction action{.kind = WriteAction::Kind::update};
+  TABELLA_TRY(prepare_options(action, options, request.update, caches));
+  if (legacy_update) action.update = std::move(legacy_update);
+  TABELLA_ASSIGN(action.table, find_table(catalogue, request.table));
+  TABELLA_TRY(check_key(*action.table, request.key));
+  if (action.update) TABELLA_TRY(check_update(*action.table, *action.update));
+  action.key = item_key(*action.table, request.key);
+  action.item = std::move(request.key);
+  return action;
 }
 
-bool only_removes(const Update& update) {
-  return !update.empty() && std::ranges::all_of(update, [](const UpdateAction& a) {
-    return a.kind == UpdateAction::Kind::remove || a.kind == UpdateAction::Kind::erase;
-  });
+}  // namespace
+
+Result<> check_update(const TableSchema& table, const Update& update) {
+  TABELLA_TRY(check_key_untouched(table, update));
+  TABELLA_TRY(check_index_literals(table, update));
+  return check_update_paths(table, update);
 }
 
-Result<std::optional<item::Item>> updated(const TableSchema& table, const Update& update,
-                                          const item::Item* old, const item::Item& key) {
+Result<std::optional<item::Item>> updated(const TableSchema& table, const WriteAction& action,
+                                          const item::Item* old) {
+  static const Update kNothing;
+  const Update& update = action.update ? *action.update : kNothing;
   // Taking away from an item that is not there does not bring it into being.
   if (!old && only_removes(update)) return std::nullopt;
-  TABELLA_ASSIGN(auto now, expression::apply(update, old ? old->view() : key.view(), old != nullptr));
+  const auto base = old ? old->view() : action.item.view();
+  TABELLA_ASSIGN(auto now, expression::apply(update, base, old != nullptr));
   TABELLA_TRY(check_changed_index_keys(table, old, now));
   if (now.size() > kMaxItemSize) return refuse("Item size to update has exceeded the maximum allowed size");
   return std::optional(std::move(now));
 }
 
-}  // namespace
-
 store::Async<store::WriteResult> Engine::update_item(UpdateItemRequest request) {
-  const auto write = prepare_update(request, caches_, catalogue_);
-  if (!write) co_return std::unexpected(write.error());
-  static const Update kNothing;
-  const Update& update = write->update ? *write->update : kNothing;
-  Result<store::WriteResult> result;
-  co_await writer_.execute([&](WriteContext& context) {
-    result =
-        write_item(context, *write, request.options, [&](const TableSchema& table, const item::Item* old) {
-          return updated(table, update, old, request.key);
-        });
-  });
-  co_return result;
+  auto action = prepare_update(request, caches_, catalogue_);
+  if (!action) co_return std::unexpected(std::move(action).error());
+  co_return co_await write(*action, request.options);
 }
 
 }  // namespace tabella::engine

@@ -5,6 +5,7 @@
 #include "engine/change.h"
 #include "engine/describe_table.h"
 #include "engine/engine.h"
+#include "engine/stream_record.h"
 #include "engine/table_checks.h"
 
 namespace tabella::engine {
@@ -18,22 +19,31 @@ using store::Status;
 using store::TableDescription;
 using store::Throughput;
 using store::UpdateTableRequest;
+using store::wrong;
 
 namespace {
-
-std::unexpected<store::Error> wrong(const std::string& what) {
-  return refuse("One or more parameter values were invalid: " + what);
-}
 
 std::string index_of(const GlobalIndexUpdate& update) {
   if (update.create) return update.create->name;
   return update.remove ? *update.remove : update.change->name;
 }
 
+Result<> check_stream_request(const UpdateTableRequest& r) {
+  if (!r.stream) return {};
+  if (r.stream->enabled && !r.stream->view)
+    return wrong("If stream is being enabled then UpdateViewType is required");
+  if (!r.stream->enabled && r.stream->view)
+    return wrong("If stream is being disabled, then UpdateViewType must not be specified");
+  if (r.throughput) return wrong("You cannot modify stream status while updating table IOPS");
+  if (std::ranges::any_of(r.global_index_updates, [](const auto& u) { return u.create || u.remove; }))
+    return wrong("You cannot create or delete index while changing stream status");
+  return {};
+}
+
 Result<> check_request(const UpdateTableRequest& r) {
   const bool nothing = r.global_index_updates.empty() && !r.billing_mode && !r.throughput &&
                        !r.on_demand_throughput && !r.warm_throughput && !r.table_class && !r.encryption &&
-                       !r.deletion_protection;
+                       !r.stream && !r.deletion_protection;
   if (nothing)
     return refuse(
         "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, "
@@ -42,6 +52,7 @@ Result<> check_request(const UpdateTableRequest& r) {
   if (r.billing_mode == BillingMode::provisioned && !r.throughput)
     return wrong("ProvisionedThroughput must be specified when BillingMode is PROVISIONED");
   TABELLA_TRY(check_throughput(r.throughput));
+  TABELLA_TRY(check_stream_request(r));
   std::set<std::string> seen;
   for (const auto& update : r.global_index_updates) {
     const int actions = static_cast<int>(update.create.has_value()) +
@@ -86,6 +97,16 @@ Result<> check_new_throughput(const TableSchema& table, const UpdateTableRequest
         "Amazon "
         "DynamoDB Developer Guide for current limits and how to request higher limits.",
         d.throughput->read, r.throughput->read, d.throughput->write, r.throughput->write));
+  return {};
+}
+
+Result<> check_stream(const TableSchema& table, const UpdateTableRequest& r) {
+  if (!r.stream) return {};
+  const bool has = table.definition.stream.has_value();
+  if (r.stream->enabled && has)
+    return refuse(fmt::format("Table already has an enabled stream: TableName: {}", table.name()));
+  if (!r.stream->enabled && !has)
+    return refuse(fmt::format("Table has no stream to disable: TableName: {}", table.name()));
   return {};
 }
 
@@ -223,6 +244,7 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
     const auto old = context.table(request.table);
     if (!old) return table_not_found(request.table);
     TABELLA_TRY(check_new_throughput(*old, request));
+    TABELLA_TRY(check_stream(*old, request));
     TABELLA_TRY(check_one_online_index(request));
     auto table = std::make_shared<TableSchema>(*old);
     change_settings(*table, request, clock_.now());
@@ -235,6 +257,10 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
       }
     }
     if (removed) remove_index_entries(context, *removed);
+    if (request.stream && request.stream->enabled)
+      open_stream(context, *table, take_id(context), *request.stream->view);
+    else if (request.stream)
+      close_stream(context, *table);
     context.put_table(table);
     for (const auto& u : request.global_index_updates)
       if (u.create) start_backfill(*table, *table->index(u.create->name));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/bytes.h"
 #include "engine/keys.h"
 
 namespace tabella::engine {
@@ -12,7 +13,7 @@ std::optional<std::string> WriteContext::get(const std::string& key) const {
     if (!context) continue;
     if (const auto at = context->written_.find(key); at != context->written_.end()) return at->second;
   }
-  return items_.get(key);
+  return stored_.items.get(key);
 }
 
 void WriteContext::put(const std::string& key, std::string_view value) {
@@ -31,7 +32,7 @@ SchemaPtr WriteContext::table(std::string_view name) const {
     if (!context) continue;
     if (const auto at = context->tables_.find(name); at != context->tables_.end()) return at->second;
   }
-  return catalogue_.find(name);
+  return stored_.catalogue.find(name);
 }
 
 void WriteContext::put_table(SchemaPtr table) {
@@ -45,6 +46,45 @@ void WriteContext::drop_table(const TableSchema& table) {
   for (const auto& index : table.indexes) deltas_.erase(index.id);
   batch_.remove(keys::catalogue_entry(table.name()));
   tables_.insert_or_assign(table.name(), nullptr);
+}
+
+StreamPtr WriteContext::stream(uint32_t id) const {
+  for (const auto* context : {this, before_.get()}) {
+    if (!context) continue;
+    if (const auto at = context->streams_.find(id); at != context->streams_.end()) return at->second;
+  }
+  return stored_.streams.find(id);
+}
+
+void WriteContext::put_stream(StreamPtr stream) {
+  batch_.put(keys::stream_entry(stream->id), encode_stream(*stream));
+  const auto id = stream->id;
+  streams_.insert_or_assign(id, std::move(stream));
+}
+
+void WriteContext::drop_stream(uint32_t id) {
+  batch_.remove(keys::stream_entry(id));
+  streams_.insert_or_assign(id, nullptr);
+}
+
+uint64_t WriteContext::take_sequence() { return sequence_ = stored_.streams.take_sequence(); }
+
+void WriteContext::append_record(uint32_t stream_id, const Shard& shard, std::string_view record) {
+  const auto sequence = take_sequence();
+  batch_.put(keys::record(stream_id, shard.first, sequence), record);
+  ++shard.tail->records;
+  tails_[shard.tail] = sequence;
+}
+
+void WriteContext::note_expiry(uint32_t expiry_id, const std::string& key) {
+  const auto [at, added] = expiries_.emplace(expiry_id, key);
+  if (!added && key < at->second) at->second = key;
+}
+
+const std::string* WriteContext::uncommitted_expiry(uint32_t expiry_id) const {
+  if (!before_) return nullptr;
+  const auto at = before_->expiries_.find(expiry_id);
+  return at == before_->expiries_.end() ? nullptr : &at->second;
 }
 
 void WriteContext::fill_batch() {
@@ -64,6 +104,7 @@ void WriteContext::fill_batch() {
     sum.bytes = delta.counters->bytes + delta.bytes;
     batch_.put(keys::counters(id), encode_counters(sum));
   }
+  if (sequence_ > 0) batch_.put(keys::meta("sequence"), encode_number(sequence_));
 }
 
 void WriteContext::count(uint32_t id, const std::shared_ptr<Counters>& counters, int64_t items,

@@ -2,6 +2,7 @@
 
 #include "engine/capacity.h"
 #include "engine/prepare.h"
+#include "engine/update_item.h"
 #include "expression/apply.h"
 #include "expression/evaluate.h"
 
@@ -13,22 +14,55 @@ using store::WriteResult;
 
 namespace {
 
-Result<> check_condition(const PreparedWrite& write, const store::WriteOptions& options,
-                         const item::Item* old) {
-  if (!write.condition) return {};
+Result<> check_condition(const WriteAction& action, const item::Item* old) {
+  if (action.insert && old)
+    return store::fail(ErrorCode::duplicate_item, "Duplicate primary key exists in table");
+  if (!action.condition || (action.missing_is_fine && !old)) return {};
   const auto view = old ? old->view() : item::ItemView();
-  if (expression::evaluate(*write.condition, old ? &view : nullptr)) return {};
+  if (expression::evaluate(*action.condition, old ? &view : nullptr)) return {};
   store::Error error(ErrorCode::conditional_check_failed, "The conditional request failed");
-  if (options.return_old_on_failure && old) error.item = *old;
+  if (action.return_old_on_failure && old) error.item = *old;
   return std::unexpected(std::move(error));
 }
 
-std::optional<item::Item> returned(const PreparedWrite& write, store::ReturnValues values,
+Result<std::optional<item::Item>> next_item(const TableSchema& table, WriteAction& action,
+                                            const item::Item* old) {
+  switch (action.kind) {
+    case WriteAction::Kind::put: return std::move(action.item);
+    case WriteAction::Kind::update: return updated(table, action, old);
+    case WriteAction::Kind::remove: return std::nullopt;
+    case WriteAction::Kind::check: break;
+  }
+  return old ? std::optional(*old) : std::nullopt;
+}
+
+}  // namespace
+
+Result<> prepare_expressions(WriteAction& action, const std::optional<std::string>& update,
+                             const std::optional<std::string>& condition,
+                             const store::ExpressionAttributes& attributes, expression::Caches& caches) {
+  TABELLA_TRY(check_attributes(attributes));
+  if (!update && !condition) return {};
+  expression::Bindings bindings(attributes.names_or_none(), attributes.values_or_none());
+  TABELLA_ASSIGN(action.update, prepare(caches.updates, update, bindings, "UpdateExpression"));
+  TABELLA_ASSIGN(action.condition, prepare(caches.conditions, condition, bindings, "ConditionExpression"));
+  TABELLA_TRY(bindings.check_all_used());
+  return {};
+}
+
+Result<> prepare_options(WriteAction& action, const store::WriteOptions& options,
+                         const std::optional<std::string>& update, expression::Caches& caches) {
+  action.return_old_on_failure = options.return_old_on_failure;
+  TABELLA_ASSIGN(action.condition, prepare_expected(options));
+  return prepare_expressions(action, update, options.condition, options.attributes, caches);
+}
+
+std::optional<item::Item> returned(const WriteAction& action, store::ReturnValues values,
                                    ItemChange& change) {
   using store::ReturnValues;
   const auto touched = [&](const std::optional<item::Item>& item) -> std::optional<item::Item> {
-    if (!item || !write.update) return std::nullopt;
-    auto part = expression::project(*item, expression::touched_paths(*write.update));
+    if (!item || !action.update) return std::nullopt;
+    auto part = expression::project(*item, expression::touched_paths(*action.update));
     return part.count() == 0 ? std::nullopt : std::optional(std::move(part));
   };
   switch (values) {
@@ -41,45 +75,32 @@ std::optional<item::Item> returned(const PreparedWrite& write, store::ReturnValu
   return std::nullopt;
 }
 
-}  // namespace
-
-Result<PreparedWrite> prepare_expressions(const store::WriteOptions& options,
-                                          const std::optional<std::string>& update,
-                                          expression::Caches& caches) {
-  PreparedWrite write;
-  TABELLA_ASSIGN(write.condition, prepare_expected(options));
-  TABELLA_TRY(check_attributes(options.attributes));
-  if (!update && !options.condition) return write;
-  expression::Bindings bindings(options.attributes.names_or_none(), options.attributes.values_or_none());
-  TABELLA_ASSIGN(write.update, prepare(caches.updates, update, bindings, "UpdateExpression"));
-  TABELLA_ASSIGN(write.condition,
-                 prepare(caches.conditions, options.condition, bindings, "ConditionExpression"));
-  TABELLA_TRY(bindings.check_all_used());
-  return write;
-}
-
 Result<SchemaPtr> current_table(const WriteContext& context, const TableSchema& prepared_for) {
   auto table = context.table(prepared_for.name());
   if (table && table->id == prepared_for.id) return table;
   return no_such_table();
 }
 
-Result<WriteResult> write_item(WriteContext& context, const PreparedWrite& write,
-                               const store::WriteOptions& options, const NextItem& next) {
-  TABELLA_ASSIGN(const auto table, current_table(context, *write.table));
-  ItemChange change{.key = write.key, .old = {}, .now = {}};
-  if (auto stored = context.get(write.key)) change.old = item::Item(std::move(*stored));
+Result<ItemChange> evaluate(const WriteContext& context, const TableSchema& table, WriteAction& action) {
+  ItemChange change{.key = action.key};
+  if (auto stored = context.get(action.key)) change.old = item::Item(std::move(*stored));
   const item::Item* old = change.old ? &*change.old : nullptr;
-  TABELLA_TRY(check_condition(write, options, old));
-  TABELLA_ASSIGN(change.now, next(*table, old));
+  TABELLA_TRY(check_condition(action, old));
+  TABELLA_ASSIGN(change.now, next_item(table, action, old));
+  return change;
+}
 
+Result<WriteResult> write_item(WriteContext& context, WriteAction& action,
+                               const store::WriteOptions& options) {
+  TABELLA_ASSIGN(const auto table, current_table(context, *action.table));
+  TABELLA_ASSIGN(auto change, evaluate(context, *table, action));
   WriteResult result;
   result.capacity = account(table->name(), options.capacity);
   write_change(context, *table, change, result.capacity ? &*result.capacity : nullptr);
   if (options.collection_metrics && (change.now || change.old))
     result.collection_metrics =
         collection_metrics(context.database(), *table, change.now ? change.now->view() : change.old->view());
-  result.attributes = returned(write, options.return_values, change);
+  result.attributes = returned(action, options.return_values, change);
   return result;
 }
 

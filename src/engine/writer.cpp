@@ -35,12 +35,8 @@ struct Writer::Group {
   std::vector<Job*> jobs;
 };
 
-Writer::Writer(Database& database, ItemCache& items, Catalogue& catalogue)
-    : database_(database),
-      items_(items),
-      catalogue_(catalogue),
-      committer_([this] { commit_groups(); }),
-      thread_([this] { run(); }) {}
+Writer::Writer(const Stored& stored)
+    : stored_(stored), committer_([this] { commit_groups(); }), thread_([this] { run(); }) {}
 
 Writer::~Writer() { stop(); }
 
@@ -76,6 +72,14 @@ void Writer::run_in_background(Background work) {
   wake_writer_.notify_one();
 }
 
+void Writer::run_in_time(Tick tick) {
+  {
+    const std::lock_guard lock(mutex_);
+    new_tick_ = std::move(tick);
+  }
+  wake_writer_.notify_one();
+}
+
 void Writer::stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -86,13 +90,16 @@ void Writer::stop() {
   if (committer_.joinable()) committer_.join();
 }
 
-bool Writer::has_work() const { return stopping_ || !queue_.empty() || !new_background_.empty(); }
+bool Writer::has_work() const {
+  return stopping_ || !queue_.empty() || !new_background_.empty() || new_tick_;
+}
 
 void Writer::run() {
   while (auto group = begin_group()) {
     if (!background_.empty()) run_background(*group);
+    if (tick_) run_tick(*group);
     run_changes(*group);
-    hand_over(std::move(group));
+    if (!group->jobs.empty() || !group->context->empty()) hand_over(std::move(group));
   }
   const std::lock_guard lock(mutex_);
   writer_done_ = true;
@@ -102,20 +109,36 @@ void Writer::run() {
 // Waits for something to do; null when there is nothing and never will be.
 std::unique_ptr<Writer::Group> Writer::begin_group() {
   std::unique_lock lock(mutex_);
-  if (background_.empty()) {
-    if (unflushed_ >= kIdleFlush && !wake_writer_.wait_for(lock, kIdle, [this] { return has_work(); }))
-      flush_when_idle(lock);
-    wake_writer_.wait(lock, [this] { return has_work(); });
-  }
+  if (background_.empty()) wait_for_work(lock);
   for (auto& work : new_background_) background_.push_back(std::move(work));
   new_background_.clear();
+  if (new_tick_) {
+    tick_ = std::exchange(new_tick_, nullptr);
+    next_tick_ = std::chrono::steady_clock::now();
+  }
   if (stopping_ && queue_.empty()) return nullptr;
   // Background work looks at what is committed, so all before it must be.
   if (!background_.empty()) wake_writer_.wait(lock, [this] { return !committing_; });
   auto group = std::make_unique<Group>();
-  group->context =
-      std::make_shared<WriteContext>(database_, items_, catalogue_, committing_ ? last_ : nullptr);
+  group->context = std::make_shared<WriteContext>(stored_, committing_ ? last_ : nullptr);
   return group;
+}
+
+// Until there is work or it is time for the tick. A store that has been idle for a while is flushed.
+void Writer::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  using std::chrono::steady_clock;
+  while (!has_work()) {
+    const bool flush = unflushed_ >= kIdleFlush;
+    auto until = tick_ ? next_tick_ : steady_clock::time_point::max();
+    if (flush) until = std::min(until, last_change_ + kIdle);
+    if (until == steady_clock::time_point::max())
+      wake_writer_.wait(lock, [this] { return has_work(); });
+    else
+      wake_writer_.wait_until(lock, until, [this] { return has_work(); });
+    const auto now = steady_clock::now();
+    if (flush && now >= last_change_ + kIdle) flush_when_idle(lock);
+    if (tick_ && now >= next_tick_) return;
+  }
 }
 
 // Goes before the group's changes, which then see how far it got.
@@ -130,12 +153,30 @@ void Writer::run_background(Group& group) {
   if (done) background_.erase(background_.begin());
 }
 
+void Writer::run_tick(Group& group) {
+  using std::chrono::steady_clock;
+  if (steady_clock::now() < next_tick_) return;
+  bool busy = false;
+  {
+    const std::lock_guard lock(mutex_);
+    busy = !queue_.empty();
+  }
+  std::chrono::milliseconds again{1000};
+  try {
+    again = tick_(*group.context, busy);
+  } catch (const std::exception& error) {
+    log::error("work that was due failed, and is tried again: {}", error.what());
+  }
+  next_tick_ = steady_clock::now() + again;
+}
+
 void Writer::run_changes(Group& group) {
   std::vector<Job*> jobs;
   {
     const std::lock_guard lock(mutex_);
     jobs = std::exchange(queue_, {});
   }
+  if (!jobs.empty()) last_change_ = std::chrono::steady_clock::now();
   for (Job* job : jobs) {
     try {
       job->change(*group.context);
@@ -167,7 +208,7 @@ void Writer::hand_over(std::unique_ptr<Group> group) {
 void Writer::flush_when_idle(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   try {
-    database_.flush();
+    stored_.database.flush();
   } catch (const DatabaseFailure& failure) {
     log::warning("{}", failure.what());
   }
@@ -196,13 +237,13 @@ void Writer::commit(Group& group) {
   auto& context = *group.context;
   if (!broken_) {
     try {
-      items_.before_commit(context.written_);
+      stored_.items.before_commit(context.written_);
       context.fill_batch();
-      if (!context.batch_.empty()) database_.write(context.batch_);
+      if (!context.batch_.empty()) stored_.database.write(context.batch_);
       unflushed_ += context.batch_.bytes();
       publish(context);
     } catch (const std::exception& error) {
-      items_.after_failure(context.written_);
+      stored_.items.after_failure(context.written_);
       log::error("a commit failed, and nothing is written from here on: {}", error.what());
       broken_ = std::current_exception();
     }
@@ -212,16 +253,26 @@ void Writer::commit(Group& group) {
 }
 
 void Writer::publish(const WriteContext& context) {
-  items_.after_commit(context.written_);
+  stored_.items.after_commit(context.written_);
   for (const auto& [id, delta] : context.deltas_) {
     delta.counters->items += delta.items;
     delta.counters->bytes += delta.bytes;
   }
   for (const auto& [name, table] : context.tables_) {
     if (table)
-      catalogue_.put(table);
+      stored_.catalogue.put(table);
     else
-      catalogue_.drop(name);
+      stored_.catalogue.drop(name);
+  }
+  for (const auto& [id, stream] : context.streams_) {
+    if (stream)
+      stored_.streams.put(stream);
+    else
+      stored_.streams.drop(id);
+  }
+  for (const auto& [tail, last] : context.tails_) {
+    tail->last = last;
+    tail->waiters.wake();
   }
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -30,7 +31,10 @@ class Writer {
   // Work in slices, run between groups so that it never holds them up for long. True when it is done.
   using Background = std::move_only_function<bool(WriteContext&)>;
 
-  Writer(Database& database, ItemCache& items, Catalogue& catalogue);
+  // Work that time brings. Asked between groups, `busy` if changes wait; says how soon to ask again.
+  using Tick = std::move_only_function<std::chrono::milliseconds(WriteContext&, bool busy)>;
+
+  explicit Writer(const Stored& stored);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
@@ -40,6 +44,8 @@ class Writer {
   boost::asio::awaitable<void> execute(Change change);
 
   void run_in_background(Background work);
+  // To be set once.
+  void run_in_time(Tick tick);
 
   // Finishes what is queued and stops. Background work is left where it is.
   void stop();
@@ -54,7 +60,9 @@ class Writer {
   // The writer's thread.
   void run();
   std::unique_ptr<Group> begin_group();
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
   void run_background(Group& group);
+  void run_tick(Group& group);
   void run_changes(Group& group);
   void hand_over(std::unique_ptr<Group> group);
   void flush_when_idle(std::unique_lock<std::mutex>& lock);
@@ -65,9 +73,7 @@ class Writer {
   void publish(const WriteContext& context);
   static void resume_callers(const std::vector<Job*>& jobs);
 
-  Database& database_;
-  ItemCache& items_;
-  Catalogue& catalogue_;
+  const Stored stored_;
 
   std::mutex mutex_;
   std::condition_variable wake_writer_;
@@ -75,6 +81,7 @@ class Writer {
   // Guarded by mutex_:
   std::vector<Job*> queue_;
   std::vector<Background> new_background_;
+  Tick new_tick_;
   std::unique_ptr<Group> handed_over_;  // waits for the committer
   bool committing_ = false;             // a group is handed over or being committed
   bool stopping_ = false;
@@ -82,6 +89,9 @@ class Writer {
 
   // The writer's thread only:
   std::vector<Background> background_;
+  Tick tick_;
+  std::chrono::steady_clock::time_point next_tick_;
+  std::chrono::steady_clock::time_point last_change_;
   std::shared_ptr<const WriteContext> last_;  // the group handed over last
 
   // A commit that failed leaves it unknown what is on disk: nothing is written any more. The committer's

@@ -12,6 +12,8 @@ namespace {
 
 using item::Type;
 
+const Names kNoNames;
+
 std::string join(const std::vector<std::string_view>& words) {
   std::string out;
   for (const auto& word : words) {
@@ -39,6 +41,7 @@ struct Resolver {
   std::optional<std::string> value_fault;
 
   void resolve(Path& path) {
+    if (bindings.names_are_literal()) return;
     for (auto& step : path) {
       if (step.is_index || !step.name.starts_with('#')) continue;
       if (const auto* name = bindings.name(step.name)) {
@@ -278,6 +281,9 @@ Bindings::Bindings(const Names& names, item::ItemView values) : names_(names), u
   for (item::Attributes a(values); a.next();) values_.emplace_back(a.name(), a.value());
   used_values_.resize(values_.size());
 }
+
+Bindings::Bindings(std::vector<std::pair<std::string_view, item::ValueView>> values)
+    : names_(kNoNames), names_are_literal_(true), values_(std::move(values)), used_values_(values_.size()) {}
 
 const std::string* Bindings::name(std::string_view reference) {
   for (size_t i = 0; i < names_.size(); ++i) {

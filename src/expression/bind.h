@@ -20,6 +20,10 @@ using Names = std::vector<std::pair<std::string, std::string>>;  // {"#n", "name
 class Bindings {
  public:
   Bindings(const Names& names, item::ItemView values);
+  // Of a statement, where names stand for themselves.
+  explicit Bindings(std::vector<std::pair<std::string_view, item::ValueView>> values);
+
+  bool names_are_literal() const { return names_are_literal_; }
 
   const std::string* name(std::string_view reference);
   std::optional<item::ValueView> value(std::string_view reference);
@@ -29,6 +33,7 @@ class Bindings {
 
  private:
   const Names& names_;
+  const bool names_are_literal_ = false;
   std::vector<std::pair<std::string_view, item::ValueView>> values_;
   std::vector<bool> used_names_;
   std::vector<bool> used_values_;

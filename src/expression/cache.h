@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "expression/parser.h"
+#include "expression/statement.h"
 
 namespace tabella::expression {
 
@@ -55,6 +56,7 @@ struct Caches {
   ParseCache<Condition> conditions{parse_condition};
   ParseCache<Update> updates{parse_update};
   ParseCache<Projection> projections{parse_projection};
+  ParseCache<Statement> statements{parse_statement};
 };
 
 }  // namespace tabella::expression

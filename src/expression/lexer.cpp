@@ -23,38 +23,98 @@ size_t number_end(std::string_view text, size_t from) {
   return from;
 }
 
-size_t symbol_end(std::string_view text, size_t from) {
+// 12, 1.5, .5, 7e-3
+size_t decimal_end(std::string_view text, size_t from) {
+  from = number_end(text, from);
+  if (from < text.size() && text[from] == '.') from = number_end(text, from + 1);
+  if (from < text.size() && upper(text[from]) == 'E') {
+    size_t digits = from + 1;
+    if (digits < text.size() && (text[digits] == '+' || text[digits] == '-')) ++digits;
+    if (digits < text.size() && is_digit(text[digits])) from = number_end(text, digits);
+  }
+  return from;
+}
+
+// Past the closing quote, a doubled one being part of the text; npos if there is none.
+size_t quote_end(std::string_view text, size_t from) {
+  const char quote = text[from];
+  for (size_t at = from + 1; at < text.size(); ++at) {
+    if (text[at] != quote) continue;
+    if (at + 1 == text.size() || text[at + 1] != quote) return at + 1;
+    ++at;
+  }
+  return std::string_view::npos;
+}
+
+size_t symbol_end(std::string_view text, size_t from, Dialect dialect) {
   const auto two = text.substr(from, 2);
   if (two == "<=" || two == ">=" || two == "<>") return from + 2;
+  if (dialect == Dialect::statement && (two == "!=" || two == "<<" || two == ">>")) return from + 2;
   // A character of several bytes stays whole, so that an error message stays valid UTF-8.
   ++from;
   while (from < text.size() && (static_cast<uint8_t>(text[from]) & 0xc0) == 0x80) ++from;
   return from;
 }
 
+// Past blanks and comments; npos if a comment does not end.
+size_t blank_end(std::string_view text, size_t from, Dialect dialect) {
+  while (from < text.size()) {
+    const auto two = text.substr(from, 2);
+    if (is_blank(text[from])) {
+      ++from;
+    } else if (dialect == Dialect::statement && two == "--") {
+      from = std::min(text.find('\n', from), text.size());
+    } else if (dialect == Dialect::statement && two == "/*") {
+      const auto end = text.find("*/", from + 2);
+      if (end == std::string_view::npos) return end;
+      from = end + 2;
+    } else {
+      break;
+    }
+  }
+  return from;
+}
+
+struct Lexed {
+  Token::Kind kind;
+  size_t end;
+};
+
+Lexed lex_expression(std::string_view text, size_t at) {
+  const char c = text[at];
+  if (is_letter(c)) return {Token::Kind::identifier, word_end(text, at)};
+  if (c == '#') return {Token::Kind::name, word_end(text, at + 1)};
+  if (c == ':') return {Token::Kind::value, word_end(text, at + 1)};
+  if (is_digit(c)) return {Token::Kind::number, number_end(text, at)};
+  return {Token::Kind::symbol, symbol_end(text, at, Dialect::expression)};
+}
+
+Lexed lex_statement(std::string_view text, size_t at) {
+  const char c = text[at];
+  if (is_letter(c) || c == '_' || c == '$') return {Token::Kind::identifier, word_end(text, at + 1)};
+  const bool fraction = c == '.' && at + 1 < text.size() && is_digit(text[at + 1]);
+  if (is_digit(c) || fraction) return {Token::Kind::number, decimal_end(text, at)};
+  if (c == '\'' || c == '"') {
+    const auto end = quote_end(text, at);
+    if (end == std::string_view::npos) return {Token::Kind::broken, text.size()};
+    return {c == '"' ? Token::Kind::quoted : Token::Kind::string, end};
+  }
+  return {Token::Kind::symbol, symbol_end(text, at, Dialect::statement)};
+}
+
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view text) {
+std::vector<Token> tokenize(std::string_view text, Dialect dialect) {
   std::vector<Token> tokens;
   size_t at = 0;
-  const auto add = [&](Token::Kind kind, size_t end) {
-    tokens.push_back({kind, text.substr(at, end - at)});
-    at = end;
-  };
   while (true) {
-    while (at < text.size() && is_blank(text[at])) ++at;
-    if (at == text.size()) break;
-    const char c = text[at];
-    if (is_letter(c))
-      add(Token::Kind::identifier, word_end(text, at));
-    else if (c == '#')
-      add(Token::Kind::name, word_end(text, at + 1));
-    else if (c == ':')
-      add(Token::Kind::value, word_end(text, at + 1));
-    else if (is_digit(c))
-      add(Token::Kind::number, number_end(text, at));
-    else
-      add(Token::Kind::symbol, symbol_end(text, at));
+    const auto start = blank_end(text, at, dialect);
+    if (start == std::string_view::npos) tokens.push_back({Token::Kind::broken, text.substr(at)});
+    if (start >= text.size()) break;
+    const auto [kind, end] =
+        dialect == Dialect::expression ? lex_expression(text, start) : lex_statement(text, start);
+    tokens.push_back({kind, text.substr(start, end - start)});
+    at = end;
   }
   tokens.push_back({Token::Kind::end, text.substr(text.size())});
   return tokens;

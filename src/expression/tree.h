@@ -1,5 +1,5 @@
 // The one tree that every grammar is read into: condition, filter, key condition, update and projection
-// expressions, the legacy parameters, later PartiQL.
+// expressions, the legacy parameters, PartiQL.
 //
 // A tree comes from the parser unbound: its paths may hold #placeholders and its values are :references.
 // bind.h makes a bound copy for one request, with real names and views of the request's values, which must

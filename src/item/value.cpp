@@ -207,6 +207,57 @@ std::optional<ValueView> ItemView::find(std::string_view name) const {
   return std::nullopt;
 }
 
+namespace {
+
+void append_sorted(std::string& out, std::vector<std::string> parts) {
+  std::ranges::sort(parts);
+  put_varint(out, parts.size());
+  for (const auto& part : parts) put_sized(out, part);
+}
+
+std::string canonical(std::string_view name, ValueView value);
+
+std::string canonical(ValueView value) {
+  const Type type = value.type();
+  if (!is_set(type) && type != Type::L && type != Type::M) return std::string(value.bytes());
+  std::string out(1, static_cast<char>(type));
+  std::vector<std::string> parts;
+  for (Elements e(value); e.next();) {
+    if (type == Type::L)
+      put_sized(out, canonical(e.value()));
+    else if (type == Type::M)
+      parts.push_back(canonical(e.name(), e.value()));
+    else
+      parts.emplace_back(e.content());
+  }
+  append_sorted(out, std::move(parts));
+  return out;
+}
+
+std::string canonical(std::string_view name, ValueView value) {
+  std::string out;
+  put_sized(out, name);
+  return out.append(canonical(value));
+}
+
+}  // namespace
+
+void append_canonical(std::string& out, ItemView item) {
+  std::vector<std::string> parts;
+  for (Attributes each(item); each.next();) parts.push_back(canonical(each.name(), each.value()));
+  append_sorted(out, std::move(parts));
+}
+
+bool equal(ItemView a, ItemView b) {
+  if (a.bytes() == b.bytes()) return true;
+  if (a.count() != b.count() || a.size() != b.size()) return false;
+  for (Attributes each(a); each.next();) {
+    const auto other = b.find(each.name());
+    if (!other || !equal(each.value(), *other)) return false;
+  }
+  return true;
+}
+
 Attributes::Attributes(ItemView item) : rest_(item.bytes().substr(1)) {
   take_varint(rest_);
   left_ = take_varint(rest_);

@@ -95,6 +95,12 @@ class ItemView {
   std::string_view bytes_;
 };
 
+// Whether the items have the same attributes, in whatever order.
+bool equal(ItemView a, ItemView b);
+
+// Appends bytes that equal items share, in whatever order their attributes, members and set elements stand.
+void append_canonical(std::string& out, ItemView item);
+
 // Walks an item's attributes.
 class Attributes {
  public:

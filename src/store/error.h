@@ -4,6 +4,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "item/value.h"
@@ -17,7 +18,19 @@ enum class ErrorCode {
   conditional_check_failed,
   limit_exceeded,
   access_denied,
+  transaction_canceled,
+  idempotent_parameter_mismatch,
+  duplicate_item,
+  trimmed_data_access,
+  expired_iterator,
   internal,
+};
+
+// Why one action of a transaction stood in its way; "None" where it did not.
+struct CancellationReason {
+  std::string code = "None";
+  std::string message;
+  std::optional<item::Item> item;
 };
 
 struct Error {
@@ -28,6 +41,7 @@ struct Error {
   ErrorCode code;
   std::string message;
   std::optional<item::Item> item;  // conditional_check_failed, when the request asked for the old item
+  std::vector<CancellationReason> reasons;  // transaction_canceled: one per action
 };
 
 template <class T = void>
@@ -35,6 +49,10 @@ using Result = std::expected<T, Error>;
 
 inline std::unexpected<Error> refuse(std::string message) {
   return std::unexpected(Error(ErrorCode::validation, std::move(message)));
+}
+// AWS's beginning of most complaints about a request's values.
+inline std::unexpected<Error> wrong(const std::string& what) {
+  return refuse("One or more parameter values were invalid: " + what);
 }
 inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
   return std::unexpected(Error(code, std::move(message)));

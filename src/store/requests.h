@@ -26,12 +26,16 @@ using item::Item;
 enum class ReturnValues { none, all_old, updated_old, all_new, updated_new };
 enum class CapacityDetail { none, total, indexes };
 
+// Transactions say of their units whether they were for reading or for writing.
+enum class CapacityKind { plain, read, write };
+
 struct ConsumedCapacity {
   std::string table;
   double table_units = 0;
   std::map<std::string, double> global_indexes;
   std::map<std::string, double> local_indexes;
   CapacityDetail detail = CapacityDetail::total;
+  CapacityKind kind = CapacityKind::plain;
 
   double total() const {
     double sum = table_units;
@@ -216,6 +220,11 @@ struct UpdateTableRequest {
   std::optional<OptionalThroughput> warm_throughput;
   std::optional<TableClass> table_class;
   std::optional<ServerSideEncryption> encryption;
+  struct Stream {
+    bool enabled = false;
+    std::optional<StreamView> view;
+  };
+  std::optional<Stream> stream;
   std::optional<bool> deletion_protection;
 };
 
@@ -237,6 +246,19 @@ struct TagResourceRequest {
 struct UntagResourceRequest {
   std::string arn;
   std::vector<std::string> keys;
+};
+
+struct UpdateTimeToLiveRequest {
+  std::string table;
+  bool enabled = false;
+  std::string attribute;
+};
+
+enum class TimeToLiveStatus { enabling, enabled, disabled };
+
+struct TimeToLiveDescription {
+  TimeToLiveStatus status = TimeToLiveStatus::disabled;
+  std::optional<std::string> attribute;
 };
 
 }  // namespace tabella::store

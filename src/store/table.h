@@ -64,6 +64,9 @@ struct ServerSideEncryption {
   std::optional<std::string> kms_key;
 };
 
+// What a stream's records show of an item.
+enum class StreamView { keys_only, new_image, old_image, new_and_old_images };
+
 struct TableDefinition {
   std::string name;
   std::vector<AttributeDefinition> attributes;
@@ -76,6 +79,7 @@ struct TableDefinition {
   std::optional<OptionalThroughput> warm_throughput;
   std::optional<TableClass> table_class;
   std::optional<ServerSideEncryption> encryption;
+  std::optional<StreamView> stream;  // nothing: no stream
   bool deletion_protection = false;
 };
 
@@ -103,6 +107,8 @@ struct TableDescription {
   std::optional<TimePoint> last_increase;
   std::optional<TimePoint> last_decrease;
   std::optional<TimePoint> table_class_changed;
+  std::optional<std::string> stream_arn;  // of the latest stream, also once it is disabled
+  std::optional<std::string> stream_label;
   // DeleteTable's answer leaves out what is already gone.
   bool brief = false;
 };

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -76,7 +76,7 @@ void append_unprocessed(std::string& out, const store::BatchGetTable& table) {
   }
 }
 
-void append_result(std::string& out, const store::BatchGetItemResult& result, bool with_capacity) {
+void append_result(std::string& out, const store::BatchGetItemResult& result) {
   item::JsonObjectWriter json(out);
   {
     item::JsonObjectWriter responses(json.key("Responses"));
@@ -89,21 +89,13 @@ void append_result(std::string& out, const store::BatchGetItemResult& result, bo
     item::JsonObjectWriter unprocessed(json.key("UnprocessedKeys"));
     for (const auto& table : result.unprocessed) append_unprocessed(unprocessed.key(table.table), table);
   }
-  if (!with_capacity) return;
-  item::JsonArrayWriter capacity(json.key("ConsumedCapacity"));
-  for (const auto& table : result.capacity) append_capacity(capacity.element(), table);
+  if (!result.capacity.empty()) append_capacities(json, result.capacity);
 }
 
 }  // namespace
 
 TABELLA_OPERATION(batch_get_item) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  const bool with_capacity = request->capacity != store::CapacityDetail::none;
-  auto result = co_await context.store.batch_get_item(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append_result(out, *result, with_capacity);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::batch_get_item, out, append_result);
 }
 
 }  // namespace tabella::wire

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -90,7 +90,7 @@ void append_write(std::string& out, const store::BatchWrite& write) {
   item::append_item_json(inner.key(write.put ? "Item" : "Key"), write.item);
 }
 
-void append_result(std::string& out, const store::BatchWriteItemResult& result, bool with_capacity) {
+void append_result(std::string& out, const store::BatchWriteItemResult& result) {
   item::JsonObjectWriter json(out);
   {
     item::JsonObjectWriter unprocessed(json.key("UnprocessedItems"));
@@ -99,28 +99,14 @@ void append_result(std::string& out, const store::BatchWriteItemResult& result, 
       for (const auto& write : writes) append_write(array.element(), write);
     }
   }
-  if (with_capacity) {
-    item::JsonArrayWriter capacity(json.key("ConsumedCapacity"));
-    for (const auto& table : result.capacity) append_capacity(capacity.element(), table);
-  }
-  if (result.collection_metrics.empty()) return;
-  item::JsonObjectWriter metrics(json.key("ItemCollectionMetrics"));
-  for (const auto& [table, list] : result.collection_metrics) {
-    item::JsonArrayWriter array(metrics.key(table));
-    for (const auto& one : list) append_metrics(array.element(), one);
-  }
+  if (!result.capacity.empty()) append_capacities(json, result.capacity);
+  append_table_metrics(json, result.collection_metrics);
 }
 
 }  // namespace
 
 TABELLA_OPERATION(batch_write_item) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  const bool with_capacity = request->capacity != store::CapacityDetail::none;
-  auto result = co_await context.store.batch_write_item(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append_result(out, *result, with_capacity);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::batch_write_item, out, append_result);
 }
 
 }  // namespace tabella::wire

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/table_json.h"
 
 namespace tabella::wire {
@@ -37,6 +37,20 @@ std::optional<std::vector<store::IndexDefinition>> read_indexes(const Reader& re
   return indexes;
 }
 
+std::optional<store::StreamView> read_new_stream(const Reader& reader) {
+  const auto stream = read_stream(reader);
+  if (!stream) return std::nullopt;
+  if (stream->enabled && !stream->view)
+    reader.problems().late(
+        "One or more parameter values were invalid: Table is being created with a stream enabled, "
+        "UpdateViewType is required");
+  if (!stream->enabled && stream->view)
+    reader.problems().late(
+        "One or more parameter values were invalid: Table is being created with a stream disabled, "
+        "UpdateViewType should not be specified");
+  return stream->view;
+}
+
 Wire<store::CreateTableRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
@@ -54,7 +68,7 @@ Wire<store::CreateTableRequest> read(JsonValue body) {
   d.table_class = read_table_class(reader);
   d.encryption = read_encryption(reader);
   d.deletion_protection = reader.boolean("DeletionProtectionEnabled").value_or(false);
-  refuse_streams(reader);
+  d.stream = read_new_stream(reader);
   request.tags = read_tags(reader);
   TABELLA_TRY(problems.result());
   return request;
@@ -63,13 +77,7 @@ Wire<store::CreateTableRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(create_table) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.create_table(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  item::JsonObjectWriter json(out);
-  append_description(json.key("TableDescription"), *result);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::create_table, out, append_changed_table);
 }
 
 }  // namespace tabella::wire

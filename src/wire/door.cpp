@@ -32,13 +32,6 @@ std::string_view path_of(const HttpRequest& request) {
   return request.target.substr(0, request.target.find('?'));
 }
 
-// "DynamoDB_20120810.PutItem"
-Operation operation_of(const HttpRequest& request) {
-  constexpr std::string_view kPrefix = "DynamoDB_20120810.";
-  const auto target = request.header("x-amz-target");
-  return target.starts_with(kPrefix) ? find_operation(target.substr(kPrefix.size())) : nullptr;
-}
-
 void add_cors(const HttpRequest& request, HttpResponse& response) {
   if (!request.has_header("origin")) return;
   response.add_header("Access-Control-Allow-Origin", "*");
@@ -83,7 +76,7 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, std::string_view bod
   thread_local item::JsonDocument document;
   const auto json = body.empty() ? std::nullopt : document.parse(body);
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
-  const auto operation = operation_of(request);
+  const auto operation = find_operation(request.header("x-amz-target"));
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
   if (!verifier_.required())
     if (auto parsed = parse_authorization(request); !parsed)

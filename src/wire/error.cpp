@@ -19,10 +19,26 @@ std::string type_of(store::ErrorCode code) {
     case ErrorCode::conditional_check_failed:
       return fmt::format("{}ConditionalCheckFailedException", kDynamo);
     case ErrorCode::limit_exceeded: return fmt::format("{}LimitExceededException", kDynamo);
+    case ErrorCode::transaction_canceled: return fmt::format("{}TransactionCanceledException", kDynamo);
+    case ErrorCode::idempotent_parameter_mismatch:
+      return fmt::format("{}IdempotentParameterMismatchException", kDynamo);
+    case ErrorCode::duplicate_item: return fmt::format("{}DuplicateItemException", kDynamo);
+    case ErrorCode::trimmed_data_access: return fmt::format("{}TrimmedDataAccessException", kDynamo);
+    case ErrorCode::expired_iterator: return fmt::format("{}ExpiredIteratorException", kDynamo);
     case ErrorCode::access_denied: return fmt::format("{}AccessDeniedException", kService);
     case ErrorCode::internal: return fmt::format("{}InternalServerError", kDynamo);
   }
   return {};
+}
+
+void append_reasons(std::string& out, const std::vector<store::CancellationReason>& reasons) {
+  item::JsonArrayWriter array(out);
+  for (const auto& reason : reasons) {
+    item::JsonObjectWriter json(array.element());
+    json.string("Code", reason.code);
+    if (!reason.message.empty()) json.string("Message", reason.message);
+    if (reason.item) item::append_item_json(json.key("Item"), *reason.item);
+  }
 }
 
 }  // namespace
@@ -47,7 +63,8 @@ WireError to_wire(store::Error error) {
   return {.type = type_of(error.code),
           .message = std::move(error.message),
           .status = error.code == store::ErrorCode::internal ? 500 : 400,
-          .item = std::move(error.item)};
+          .item = std::move(error.item),
+          .reasons = std::move(error.reasons)};
 }
 
 std::string error_body(const WireError& error) {
@@ -55,10 +72,11 @@ std::string error_body(const WireError& error) {
   {
     item::JsonObjectWriter json(body);
     json.string("__type", error.type);
-    // AWS writes this one, and only this one, with a capital.
-    const bool capital = error.type.ends_with("#SerializationException");
+    // AWS writes these with a capital.
+    const bool capital = error.type.ends_with("#SerializationException") || !error.reasons.empty();
     if (error.message) json.string(capital ? "Message" : "message", *error.message);
     if (error.item) item::append_item_json(json.key("Item"), *error.item);
+    if (!error.reasons.empty()) append_reasons(json.key("CancellationReasons"), error.reasons);
   }
   return body;
 }

@@ -4,6 +4,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "item/attribute_json.h"
 #include "store/error.h"
@@ -15,6 +16,7 @@ struct WireError {
   std::optional<std::string> message;
   int status = 400;
   std::optional<item::Item> item;
+  std::vector<store::CancellationReason> reasons;
 };
 
 template <class T = void>

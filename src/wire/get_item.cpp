@@ -1,4 +1,4 @@
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -20,17 +20,16 @@ Wire<store::GetItemRequest> read(JsonValue body) {
   return request;
 }
 
+void append_result(std::string& out, const store::GetItemResult& result) {
+  item::JsonObjectWriter json(out);
+  if (result.item) item::append_item_json(json.key("Item"), *result.item);
+  if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
+}
+
 }  // namespace
 
 TABELLA_OPERATION(get_item) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.get_item(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  item::JsonObjectWriter json(out);
-  if (result->item) item::append_item_json(json.key("Item"), *result->item);
-  if (result->capacity) append_capacity(json.key("ConsumedCapacity"), *result->capacity);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::get_item, out, append_result);
 }
 
 }  // namespace tabella::wire

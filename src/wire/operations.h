@@ -23,8 +23,8 @@ struct OperationContext {
 using Operation = boost::asio::awaitable<Wire<>> (*)(OperationContext context, JsonValue body,
                                                      std::string& out);
 
-// Null if there is no such operation.
-Operation find_operation(std::string_view name);
+// By target, as in "DynamoDB_20120810.PutItem". Null if there is no such operation.
+Operation find_operation(std::string_view target);
 
 #define TABELLA_OPERATION(NAME) \
   boost::asio::awaitable<Wire<>> NAME(OperationContext context, JsonValue body, std::string& out)
@@ -42,6 +42,17 @@ TABELLA_OPERATION(describe_table);
 TABELLA_OPERATION(update_table);
 TABELLA_OPERATION(delete_table);
 TABELLA_OPERATION(list_tables);
+TABELLA_OPERATION(transact_write_items);
+TABELLA_OPERATION(transact_get_items);
+TABELLA_OPERATION(execute_statement);
+TABELLA_OPERATION(batch_execute_statement);
+TABELLA_OPERATION(execute_transaction);
+TABELLA_OPERATION(update_time_to_live);
+TABELLA_OPERATION(describe_time_to_live);
+TABELLA_OPERATION(list_streams);
+TABELLA_OPERATION(describe_stream);
+TABELLA_OPERATION(get_shard_iterator);
+TABELLA_OPERATION(get_records);
 TABELLA_OPERATION(tag_resource);
 TABELLA_OPERATION(untag_resource);
 TABELLA_OPERATION(list_tags_of_resource);

@@ -234,6 +234,12 @@ std::optional<std::vector<LegacyCondition>> read_conditions(const Reader& reader
   return conditions;
 }
 
+std::optional<std::string> read_token(const Reader& reader) {
+  auto token = reader.string("ClientRequestToken");
+  reader.length("ClientRequestToken", token, 1, 36);
+  return token;
+}
+
 store::WriteOptions read_write_options(const Reader& reader) {
   store::WriteOptions options;
   options.capacity = read_capacity_detail(reader);
@@ -269,16 +275,22 @@ store::ReadOptions read_read_options(const Reader& reader, std::string_view filt
 
 namespace {
 
-void append_units(std::string& out, double units) {
-  item::JsonObjectWriter json(out);
+void write_units(item::JsonObjectWriter& json, double units, store::CapacityKind kind) {
   json.number("CapacityUnits", units);
+  if (kind == store::CapacityKind::read) json.number("ReadCapacityUnits", units);
+  if (kind == store::CapacityKind::write) json.number("WriteCapacityUnits", units);
+}
+
+void append_units(std::string& out, double units, store::CapacityKind kind) {
+  item::JsonObjectWriter json(out);
+  write_units(json, units, kind);
 }
 
 void append_index_units(item::JsonObjectWriter& json, std::string_view name,
-                        const std::map<std::string, double>& units) {
+                        const std::map<std::string, double>& units, store::CapacityKind kind) {
   if (units.empty()) return;
   item::JsonObjectWriter indexes(json.key(name));
-  for (const auto& [index, value] : units) append_units(indexes.key(index), value);
+  for (const auto& [index, value] : units) append_units(indexes.key(index), value, kind);
 }
 
 }  // namespace
@@ -286,11 +298,35 @@ void append_index_units(item::JsonObjectWriter& json, std::string_view name,
 void append_capacity(std::string& out, const store::ConsumedCapacity& capacity) {
   item::JsonObjectWriter json(out);
   json.string("TableName", capacity.table);
-  json.number("CapacityUnits", capacity.total());
+  write_units(json, capacity.total(), capacity.kind);
   if (capacity.detail != CapacityDetail::indexes) return;
-  append_units(json.key("Table"), capacity.table_units);
-  append_index_units(json, "GlobalSecondaryIndexes", capacity.global_indexes);
-  append_index_units(json, "LocalSecondaryIndexes", capacity.local_indexes);
+  append_units(json.key("Table"), capacity.table_units, capacity.kind);
+  append_index_units(json, "GlobalSecondaryIndexes", capacity.global_indexes, capacity.kind);
+  append_index_units(json, "LocalSecondaryIndexes", capacity.local_indexes, capacity.kind);
+}
+
+void append_responses(std::string& out, const std::vector<std::optional<store::Item>>& items) {
+  item::JsonArrayWriter array(out);
+  for (const auto& item : items) {
+    item::JsonObjectWriter json(array.element());
+    if (item) item::append_item_json(json.key("Item"), *item);
+  }
+}
+
+void append_capacities(item::JsonObjectWriter& json, const std::vector<store::ConsumedCapacity>& capacities) {
+  item::JsonArrayWriter array(json.key("ConsumedCapacity"));
+  for (const auto& capacity : capacities) append_capacity(array.element(), capacity);
+}
+
+void append_table_metrics(
+    item::JsonObjectWriter& json,
+    const std::vector<std::pair<std::string, std::vector<store::ItemCollectionMetrics>>>& tables) {
+  if (tables.empty()) return;
+  item::JsonObjectWriter metrics(json.key("ItemCollectionMetrics"));
+  for (const auto& [table, list] : tables) {
+    item::JsonArrayWriter array(metrics.key(table));
+    for (const auto& one : list) append_metrics(array.element(), one);
+  }
 }
 
 void append_metrics(std::string& out, const store::ItemCollectionMetrics& metrics) {

@@ -27,12 +27,21 @@ std::optional<std::vector<std::string>> read_attributes_to_get(const Reader& rea
 std::optional<std::vector<store::LegacyCondition>> read_conditions(const Reader& reader,
                                                                    std::string_view name);
 
+// ClientRequestToken.
+std::optional<std::string> read_token(const Reader& reader);
+
 store::WriteOptions read_write_options(const Reader& reader);
 
 // All of Query's and Scan's common parameters but Limit, which each words in its own way.
 store::ReadOptions read_read_options(const Reader& reader, std::string_view filter_name);
 
 void append_capacity(std::string& out, const store::ConsumedCapacity& capacity);
+// [{"Item": …}, {}, …], the answers of transactions that read.
+void append_responses(std::string& out, const std::vector<std::optional<store::Item>>& items);
+void append_capacities(item::JsonObjectWriter& json, const std::vector<store::ConsumedCapacity>& capacities);
+void append_table_metrics(
+    item::JsonObjectWriter& json,
+    const std::vector<std::pair<std::string, std::vector<store::ItemCollectionMetrics>>>& tables);
 void append_metrics(std::string& out, const store::ItemCollectionMetrics& metrics);
 void append_write_result(std::string& out, const store::WriteResult& result);
 void append_page(std::string& out, const store::Page& page);

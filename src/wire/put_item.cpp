@@ -1,4 +1,4 @@
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -19,12 +19,7 @@ Wire<store::PutItemRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(put_item) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.put_item(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append_write_result(out, *result);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::put_item, out, append_write_result);
 }
 
 }  // namespace tabella::wire

@@ -1,4 +1,4 @@
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -24,13 +24,6 @@ Wire<store::QueryRequest> read(JsonValue body) {
 
 }  // namespace
 
-TABELLA_OPERATION(query) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.query(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append_page(out, *result);
-  co_return Wire<>{};
-}
+TABELLA_OPERATION(query) { return answer(read(body), context, &store::Store::query, out, append_page); }
 
 }  // namespace tabella::wire

@@ -1,4 +1,4 @@
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -22,13 +22,6 @@ Wire<store::ScanRequest> read(JsonValue body) {
 
 }  // namespace
 
-TABELLA_OPERATION(scan) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.scan(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append_page(out, *result);
-  co_return Wire<>{};
-}
+TABELLA_OPERATION(scan) { return answer(read(body), context, &store::Store::scan, out, append_page); }
 
 }  // namespace tabella::wire

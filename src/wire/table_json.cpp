@@ -13,6 +13,7 @@ using store::IndexDescription;
 using store::KeyRole;
 using store::ProjectionType;
 using store::Status;
+using store::StreamView;
 using store::TableClass;
 using store::TableDescription;
 
@@ -27,6 +28,11 @@ constexpr std::array<Name<KeyRole>, 2> kRoles = {{{"HASH", KeyRole::hash}, {"RAN
 constexpr std::array<Name<ProjectionType>, 3> kProjections = {{{"ALL", ProjectionType::all},
                                                                {"INCLUDE", ProjectionType::include},
                                                                {"KEYS_ONLY", ProjectionType::keys_only}}};
+constexpr std::array<Name<StreamView>, 4> kStreamViews = {
+    {{"OLD_IMAGE", StreamView::old_image},
+     {"KEYS_ONLY", StreamView::keys_only},
+     {"NEW_AND_OLD_IMAGES", StreamView::new_and_old_images},
+     {"NEW_IMAGE", StreamView::new_image}}};
 constexpr std::array<Name<BillingMode>, 2> kBillingModes = {
     {{"PROVISIONED", BillingMode::provisioned}, {"PAY_PER_REQUEST", BillingMode::pay_per_request}}};
 
@@ -208,24 +214,17 @@ std::vector<store::Tag> read_tags(const Reader& reader) {
   return tags;
 }
 
-void refuse_streams(const Reader& reader) {
+std::optional<store::UpdateTableRequest::Stream> read_stream(const Reader& reader) {
   const auto json = reader.structure("StreamSpecification", "StreamSpecification");
-  if (!json) return;
+  if (!json) return std::nullopt;
   const Reader inner(*json, reader.problems(), reader.path_of("StreamSpecification"));
   const auto enabled = inner.boolean("StreamEnabled");
-  if (!inner.require("StreamEnabled", enabled)) return;
-  if (*enabled)
-    reader.problems().late(
-        "One or more parameter values were invalid: streams are not supported by this version; leave out "
-        "StreamSpecification");
-  else if (inner.string("StreamViewType"))
-    reader.problems().late(
-        "One or more parameter values were invalid: Table is being created with a stream disabled, "
-        "UpdateViewType "
-        "should not be specified");
+  inner.require("StreamEnabled", enabled);
+  return store::UpdateTableRequest::Stream{.enabled = enabled.value_or(false),
+                                           .view = inner.choice<StreamView>("StreamViewType", kStreamViews)};
 }
 
-namespace {
+std::string_view stream_view_name(StreamView view) { return name_of(kStreamViews, view); }
 
 void append_keys(std::string& out, const std::vector<store::KeyElement>& keys) {
   JsonArrayWriter array(out);
@@ -235,6 +234,8 @@ void append_keys(std::string& out, const std::vector<store::KeyElement>& keys) {
     json.string("KeyType", name_of(kRoles, key.role));
   }
 }
+
+namespace {
 
 void append_throughput(std::string& out, const std::optional<store::Throughput>& throughput,
                        const TableDescription* table) {
@@ -316,6 +317,16 @@ void append_billing(JsonObjectWriter& json, const TableDescription& table) {
   append_maxima(json, d.on_demand_throughput);
 }
 
+void append_stream(JsonObjectWriter& json, const TableDescription& table) {
+  if (const auto view = table.definition.stream) {
+    JsonObjectWriter inner(json.key("StreamSpecification"));
+    inner.boolean("StreamEnabled", true);
+    inner.string("StreamViewType", stream_view_name(*view));
+  }
+  if (table.stream_arn) json.string("LatestStreamArn", *table.stream_arn);
+  if (table.stream_label) json.string("LatestStreamLabel", *table.stream_label);
+}
+
 }  // namespace
 
 void append_description(std::string& out, const TableDescription& table) {
@@ -329,6 +340,7 @@ void append_description(std::string& out, const TableDescription& table) {
   json.number("TableSizeBytes", table.size_bytes);
   append_billing(json, table);
   json.boolean("DeletionProtectionEnabled", d.deletion_protection);
+  append_stream(json, table);
   if (table.brief) return;
   {
     JsonArrayWriter attributes(json.key("AttributeDefinitions"));
@@ -354,6 +366,11 @@ void append_description(std::string& out, const TableDescription& table) {
     inner.string("SSEType", "KMS");
     if (d.encryption->kms_key) inner.string("KMSMasterKeyArn", *d.encryption->kms_key);
   }
+}
+
+void append_changed_table(std::string& out, const TableDescription& table) {
+  JsonObjectWriter json(out);
+  append_description(json.key("TableDescription"), table);
 }
 
 }  // namespace tabella::wire

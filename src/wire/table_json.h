@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "store/table.h"
+#include "store/requests.h"
 #include "wire/reader.h"
 
 namespace tabella::wire {
@@ -21,9 +21,12 @@ std::optional<store::BillingMode> read_billing_mode(const Reader& reader);
 std::optional<store::TableClass> read_table_class(const Reader& reader);
 std::optional<store::ServerSideEncryption> read_encryption(const Reader& reader);
 std::vector<store::Tag> read_tags(const Reader& reader);
-// Streams are not there yet: turning one on is refused rather than ignored.
-void refuse_streams(const Reader& reader);
+std::optional<store::UpdateTableRequest::Stream> read_stream(const Reader& reader);
 
+std::string_view stream_view_name(store::StreamView view);
+void append_keys(std::string& out, const std::vector<store::KeyElement>& keys);
 void append_description(std::string& out, const store::TableDescription& table);
+// {"TableDescription": …}, the answer of what makes, changes or drops a table.
+void append_changed_table(std::string& out, const store::TableDescription& table);
 
 }  // namespace tabella::wire

@@ -1,5 +1,5 @@
 // DescribeTable, DeleteTable and ListTables.
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 #include "wire/table_json.h"
 
@@ -28,40 +28,31 @@ Wire<store::ListTablesRequest> read_list(JsonValue body) {
   return request;
 }
 
-}  // namespace
-
-TABELLA_OPERATION(describe_table) {
-  auto name = read_name(body);
-  if (!name) co_return std::unexpected(std::move(name).error());
-  auto result = co_await context.store.describe_table(std::move(*name));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  item::JsonObjectWriter json(out);
-  append_description(json.key("Table"), *result);
-  co_return Wire<>{};
-}
-
-TABELLA_OPERATION(delete_table) {
-  auto name = read_name(body);
-  if (!name) co_return std::unexpected(std::move(name).error());
-  auto result = co_await context.store.delete_table(std::move(*name));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  item::JsonObjectWriter json(out);
-  append_description(json.key("TableDescription"), *result);
-  co_return Wire<>{};
-}
-
-TABELLA_OPERATION(list_tables) {
-  auto request = read_list(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.list_tables(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
+void append_list(std::string& out, const store::ListTablesResult& result) {
   item::JsonObjectWriter json(out);
   {
     item::JsonArrayWriter names(json.key("TableNames"));
-    for (const auto& name : result->names) item::append_json_string(names.element(), name);
+    for (const auto& name : result.names) item::append_json_string(names.element(), name);
   }
-  if (result->last) json.string("LastEvaluatedTableName", *result->last);
-  co_return Wire<>{};
+  if (result.last) json.string("LastEvaluatedTableName", *result.last);
+}
+
+}  // namespace
+
+TABELLA_OPERATION(describe_table) {
+  return answer(read_name(body), context, &store::Store::describe_table, out,
+                [](std::string& json_out, const store::TableDescription& table) {
+                  item::JsonObjectWriter json(json_out);
+                  append_description(json.key("Table"), table);
+                });
+}
+
+TABELLA_OPERATION(delete_table) {
+  return answer(read_name(body), context, &store::Store::delete_table, out, append_changed_table);
+}
+
+TABELLA_OPERATION(list_tables) {
+  return answer(read_list(body), context, &store::Store::list_tables, out, append_list);
 }
 
 }  // namespace tabella::wire

@@ -1,5 +1,5 @@
 // TagResource, UntagResource and ListTagsOfResource.
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/table_json.h"
 
 namespace tabella::wire {
@@ -33,41 +33,38 @@ Wire<store::UntagResourceRequest> read_untag(JsonValue body) {
   return request;
 }
 
+Wire<std::string> read_list(JsonValue body) {
+  Problems problems;
+  auto arn = read_arn(Reader(body, problems));
+  TABELLA_TRY(problems.result());
+  return arn;
+}
+
+void append_tags(std::string& out, const std::vector<store::Tag>& list) {
+  item::JsonObjectWriter json(out);
+  item::JsonArrayWriter tags(json.key("Tags"));
+  for (const auto& tag : list) {
+    item::JsonObjectWriter inner(tags.element());
+    inner.string("Key", tag.key);
+    inner.string("Value", tag.value);
+  }
+}
+
 }  // namespace
 
 // The answers of these two are empty, not {}.
 TABELLA_OPERATION(tag_resource) {
   static_cast<void>(out);
-  auto request = read_tag(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.tag_resource(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  co_return Wire<>{};
+  return answer(read_tag(body), context, &store::Store::tag_resource);
 }
 
 TABELLA_OPERATION(untag_resource) {
   static_cast<void>(out);
-  auto request = read_untag(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.untag_resource(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  co_return Wire<>{};
+  return answer(read_untag(body), context, &store::Store::untag_resource);
 }
 
 TABELLA_OPERATION(list_tags_of_resource) {
-  Problems problems;
-  auto arn = read_arn(Reader(body, problems));
-  if (auto checked = problems.result(); !checked) co_return std::unexpected(std::move(checked).error());
-  auto result = co_await context.store.list_tags_of_resource(std::move(arn));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  item::JsonObjectWriter json(out);
-  item::JsonArrayWriter tags(json.key("Tags"));
-  for (const auto& tag : *result) {
-    item::JsonObjectWriter inner(tags.element());
-    inner.string("Key", tag.key);
-    inner.string("Value", tag.value);
-  }
-  co_return Wire<>{};
+  return answer(read_list(body), context, &store::Store::list_tags_of_resource, out, append_tags);
 }
 
 }  // namespace tabella::wire

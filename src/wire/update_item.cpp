@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
@@ -55,12 +55,7 @@ Wire<store::UpdateItemRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(update_item) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.update_item(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append_write_result(out, *result);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::update_item, out, append_write_result);
 }
 
 }  // namespace tabella::wire

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "wire/operations.h"
+#include "wire/answer.h"
 #include "wire/parameters.h"
 #include "wire/table_json.h"
 
@@ -60,7 +60,7 @@ Wire<store::UpdateTableRequest> read(JsonValue body) {
   request.table_class = read_table_class(reader);
   request.encryption = read_encryption(reader);
   request.deletion_protection = reader.boolean("DeletionProtectionEnabled");
-  refuse_streams(reader);
+  request.stream = read_stream(reader);
   TABELLA_TRY(problems.result());
   return request;
 }
@@ -68,13 +68,7 @@ Wire<store::UpdateTableRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(update_table) {
-  auto request = read(body);
-  if (!request) co_return std::unexpected(std::move(request).error());
-  auto result = co_await context.store.update_table(std::move(*request));
-  if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  item::JsonObjectWriter json(out);
-  append_description(json.key("TableDescription"), *result);
-  co_return Wire<>{};
+  return answer(read(body), context, &store::Store::update_table, out, append_changed_table);
 }
 
 }  // namespace tabella::wire

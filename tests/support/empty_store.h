@@ -50,6 +50,45 @@ class EmptyStore final : public store::Store {
   store::Async<store::BatchWriteItemResult> batch_write_item(store::BatchWriteItemRequest) override {
     return nothing<store::BatchWriteItemResult>();
   }
+  store::Async<store::TransactWriteItemsResult> transact_write_items(
+      store::TransactWriteItemsRequest) override {
+    return nothing<store::TransactWriteItemsResult>();
+  }
+  store::Async<store::TransactGetItemsResult> transact_get_items(store::TransactGetItemsRequest) override {
+    return nothing<store::TransactGetItemsResult>();
+  }
+  store::Async<store::ExecuteStatementResult> execute_statement(store::ExecuteStatementRequest) override {
+    return nothing<store::ExecuteStatementResult>();
+  }
+  store::Async<store::BatchExecuteStatementResult> batch_execute_statement(
+      store::BatchExecuteStatementRequest) override {
+    return nothing<store::BatchExecuteStatementResult>();
+  }
+  store::Async<store::ExecuteTransactionResult> execute_transaction(
+      store::ExecuteTransactionRequest) override {
+    return nothing<store::ExecuteTransactionResult>();
+  }
+  store::Async<store::ListStreamsResult> list_streams(store::ListStreamsRequest) override {
+    return nothing<store::ListStreamsResult>();
+  }
+  store::Async<store::StreamDescription> describe_stream(store::DescribeStreamRequest) override {
+    return nothing<store::StreamDescription>();
+  }
+  store::Async<std::string> get_shard_iterator(store::GetShardIteratorRequest) override {
+    return nothing<std::string>();
+  }
+  store::Async<store::GetRecordsResult> get_records(store::GetRecordsRequest) override {
+    return nothing<store::GetRecordsResult>();
+  }
+  boost::asio::awaitable<void> wait_for_records(std::string, std::chrono::milliseconds) override {
+    co_return;
+  }
+  store::Async<store::UpdateTimeToLiveRequest> update_time_to_live(store::UpdateTimeToLiveRequest) override {
+    return nothing<store::UpdateTimeToLiveRequest>();
+  }
+  store::Async<store::TimeToLiveDescription> describe_time_to_live(std::string) override {
+    return nothing<store::TimeToLiveDescription>();
+  }
   store::Async<void> tag_resource(store::TagResourceRequest) override { return nothing<void>(); }
   store::Async<void> untag_resource(store::UntagResourceRequest) override { return nothing<void>(); }
   store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string) override {

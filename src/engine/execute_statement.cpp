@@ -1,0 +1,30 @@
+#include "engine/engine.h"
+#include "engine/select.h"
+#include "engine/statement.h"
+
+namespace tabella::engine {
+
+using expression::Statement;
+using store::ExecuteStatementRequest;
+using store::ExecuteStatementResult;
+
+store::Async<ExecuteStatementResult> Engine::execute_statement(ExecuteStatementRequest request) {
+  auto statement = prepare_statement(request.statement, caches_);
+  if (!statement) co_return std::unexpected(std::move(statement).error());
+  if (statement->tree().kind == Statement::Kind::select)
+    co_return select(*statement, request, catalogue_, database_, items_);
+  if (statement->tree().kind == Statement::Kind::exists)
+    co_return store::refuse("EXISTS() can only be used in ExecuteTransaction");
+  auto action = to_action(*statement, request.statement, catalogue_);
+  if (!action) co_return std::unexpected(std::move(action).error());
+  store::WriteOptions options;
+  options.return_values = returning(statement->tree());
+  options.capacity = request.capacity;
+  auto written = co_await write(*action, options);
+  if (!written) co_return std::unexpected(std::move(written).error());
+  ExecuteStatementResult result{.capacity = std::move(written->capacity)};
+  if (written->attributes) result.items.push_back(std::move(*written->attributes));
+  co_return result;
+}
+
+}  // namespace tabella::engine

@@ -1,0 +1,127 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/bytes.h"
+#include "base/checksum.h"
+#include "engine/capacity.h"
+#include "engine/engine.h"
+#include "engine/item_keys.h"
+#include "engine/prepare.h"
+#include "engine/statement.h"
+#include "engine/transaction.h"
+
+namespace tabella::engine {
+
+using expression::Statement;
+using store::ExecuteTransactionRequest;
+using store::ExecuteTransactionResult;
+using store::refuse;
+using store::Result;
+
+namespace {
+
+Result<> check_statement(const Statement& statement) {
+  if (statement.returning) return refuse("RETURNING clause is not supported in ExecuteTransaction.");
+  if (statement.index) return refuse("Reads on indices are not supported within transactions.");
+  return {};
+}
+
+Result<std::vector<PreparedStatement>> prepare_statements(const ExecuteTransactionRequest& request,
+                                                          expression::Caches& caches) {
+  std::vector<PreparedStatement> statements;
+  for (size_t i = 0; i < request.statements.size(); ++i) {
+    const auto explain = [&](const store::Error& error) {
+      return refuse(fmt::format("Validation failed in TransactStatements[{}]: {}", i, error.message));
+    };
+    auto statement = prepare_statement(request.statements[i], caches);
+    if (!statement) return explain(statement.error());
+    if (auto checked = check_statement(statement->tree()); !checked) return explain(checked.error());
+    statements.push_back(std::move(*statement));
+  }
+  const auto writes =
+      std::ranges::count_if(statements, [](const PreparedStatement& s) { return s.tree().writes(); });
+  if (writes > 0 && writes < static_cast<ptrdiff_t>(statements.size()))
+    return refuse(
+        "ExecuteTransaction API does not support both read and write operations in the same request.");
+  return statements;
+}
+
+std::string fingerprint_of(const ExecuteTransactionRequest& request) {
+  std::string all;
+  for (const auto& statement : request.statements) {
+    put_sized(all, statement.text);
+    all.push_back(statement.return_old_on_failure ? '+' : '-');
+    item::ItemBuilder parameters;
+    if (statement.parameters)
+      for (size_t i = 0; i < statement.parameters->size(); ++i)
+        parameters.add(fmt::format("{:04}", i), item::ValueView((*statement.parameters)[i]));
+    item::append_canonical(all, parameters.finish());
+  }
+  return sha256(all);
+}
+
+Result<std::vector<WriteAction>> to_actions(std::vector<PreparedStatement>& statements,
+                                            const ExecuteTransactionRequest& request,
+                                            const Catalogue& catalogue) {
+  std::vector<WriteAction> actions;
+  for (size_t i = 0; i < statements.size(); ++i) {
+    auto action = to_action(statements[i], request.statements[i], catalogue);
+    if (!action) return cancel_for(statements.size(), i, std::move(action).error());
+    actions.push_back(std::move(*action));
+  }
+  TABELLA_TRY(check_no_duplicates(actions));
+  return actions;
+}
+
+}  // namespace
+
+Result<ExecuteTransactionResult> Engine::read_transaction(const std::vector<PreparedStatement>& statements,
+                                                          const ExecuteTransactionRequest& request) {
+  std::vector<SchemaPtr> tables;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < statements.size(); ++i) {
+    TABELLA_ASSIGN(auto table, find_table(catalogue_, statements[i].tree().table));
+    const auto key = key_in_where(*table, statements[i].tree(), true);
+    if (!key)
+      return refuse(fmt::format(
+          "Validation failed in TransactStatements[{}]: Select statements within ExecuteTransaction must "
+          "specify the primary key in the where clause.",
+          i));
+    TABELLA_TRY(check_key(*table, *key));
+    keys.push_back(item_key(*table, *key));
+    tables.push_back(std::move(table));
+  }
+  TABELLA_TRY(check_no_duplicates(keys));
+  ExecuteTransactionResult result;
+  Accounts accounts(store::CapacityKind::read);
+  auto items = database_.get_all(keys);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const size_t size = items[i] ? item::ItemView(*items[i]).size() : 0;
+    accounts.of(tables[i]->name(), request.capacity).table_units += 2 * read_units(size, true);
+    auto& response = result.responses.emplace_back();
+    if (items[i]) response = shown(statements[i].tree(), item::Item(std::move(*items[i])));
+  }
+  if (request.capacity != store::CapacityDetail::none) result.capacity = std::move(accounts.all);
+  return result;
+}
+
+store::Async<ExecuteTransactionResult> Engine::execute_transaction(ExecuteTransactionRequest request) {
+  auto statements = prepare_statements(request, caches_);
+  if (!statements) co_return std::unexpected(std::move(statements).error());
+  if (!statements->front().tree().writes()) co_return read_transaction(*statements, request);
+
+  auto actions = to_actions(*statements, request, catalogue_);
+  if (!actions) co_return std::unexpected(std::move(actions).error());
+  Transaction transaction{.actions = std::move(*actions), .capacity = request.capacity};
+  if (request.token) {
+    transaction.token = "s" + *request.token;
+    transaction.fingerprint = fingerprint_of(request);
+  }
+  Result<store::TransactWriteItemsResult> written;
+  co_await writer_.execute([&](WriteContext& context) { written = run_transaction(context, transaction); });
+  if (!written) co_return std::unexpected(std::move(written).error());
+  co_return ExecuteTransactionResult{.responses = {}, .capacity = std::move(written->capacity)};
+}
+
+}  // namespace tabella::engine

@@ -1,0 +1,27 @@
+// Time to live: an entry for each item that says when it is to go, in the order of time, and the sweep that
+// deletes what is due.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "engine/change.h"
+#include "engine/write_context.h"
+
+namespace tabella::engine {
+
+// The second at which the item is due; nothing if its attribute is missing or cannot be a time.
+std::optional<uint64_t> due_second(const Expiry& expiry, item::ItemView item);
+
+// Keeps the entry of an item that changes.
+void write_expiry(WriteContext& context, const TableSchema& table, const ItemChange& change);
+
+// Deletes up to `most` items that are due; whether there may be more. An item that is not due any more when
+// its turn comes stays, and so does one whose time is more than five years past: AWS takes that for a
+// mistake.
+bool sweep_expired(WriteContext& context, const TableSchema& table, size_t most);
+
+// All entries, when time to live is disabled or the table goes.
+void remove_expiry_entries(WriteContext& context, const Expiry& expiry);
+
+}  // namespace tabella::engine

@@ -1,0 +1,32 @@
+// What time brings: items that are due, tokens that are forgotten, stream records older than a day. In slices
+// that are small while writes wait.
+#include "engine/engine.h"
+#include "engine/expiry.h"
+#include "engine/keys.h"
+#include "engine/stream_record.h"
+#include "engine/tokens.h"
+
+namespace tabella::engine {
+namespace {
+
+constexpr size_t kSlice = 512;
+constexpr size_t kBusySlice = 16;
+constexpr std::chrono::milliseconds kPause{100};
+
+}  // namespace
+
+std::chrono::milliseconds Engine::keep_house(WriteContext& context, bool busy) {
+  const size_t slice = busy ? kBusySlice : kSlice;
+  bool more = false;
+  for (const auto& seen : catalogue_.all()) {
+    if (!seen->expiry) continue;
+    const auto table = context.table(seen->name());
+    if (table && table->expiry && table->expiry->id == seen->expiry->id)
+      more = sweep_expired(context, *table, slice) || more;
+  }
+  more = forget_tokens(context, slice) || more;
+  trim_streams(context, streams_);
+  return more ? std::chrono::milliseconds{0} : kPause;
+}
+
+}  // namespace tabella::engine

@@ -1,0 +1,170 @@
+#include "engine/stream_record.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "engine/item_keys.h"
+#include "engine/keys.h"
+
+namespace tabella::engine {
+
+using item::ItemView;
+using store::StreamEvent;
+using store::StreamView;
+
+namespace {
+
+constexpr std::chrono::hours kShardAge{4};
+// A stream that takes more than this is worth being read by several.
+constexpr uint64_t kSplitRecords = 1000;
+constexpr int kMaxBits = 3;
+
+enum Flags : uint8_t { by_service = 1, has_keys = 2, has_old = 4, has_new = 8 };
+
+std::string encode_record(const TableSchema& table, StreamView view, const ItemChange& change,
+                          TimePoint now) {
+  const bool old_shown = view == StreamView::old_image || view == StreamView::new_and_old_images;
+  const bool new_shown = view == StreamView::new_image || view == StreamView::new_and_old_images;
+  const item::Item* old = old_shown && change.old ? &*change.old : nullptr;
+  const item::Item* fresh = new_shown && change.now ? &*change.now : nullptr;
+  const auto event = !change.old  ? StreamEvent::insert
+                     : change.now ? StreamEvent::modify
+                                  : StreamEvent::remove;
+  const bool keys = !old && !fresh;
+  std::string bytes;
+  bytes.reserve(24 + (old ? old->bytes().size() : 0) + (fresh ? fresh->bytes().size() : 0));
+  bytes.push_back(static_cast<char>(event));
+  bytes.push_back(static_cast<char>((change.by_service ? by_service : 0) | (keys ? has_keys : 0) |
+                                    (old ? has_old : 0) | (fresh ? has_new : 0)));
+  put_varint(bytes,
+             static_cast<uint64_t>(
+                 std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()));
+  if (keys) put_sized(bytes, key_of(table, nullptr, change.now ? *change.now : *change.old).bytes());
+  if (old) put_sized(bytes, old->bytes());
+  if (fresh) put_sized(bytes, fresh->bytes());
+  return bytes;
+}
+
+Shard new_shard(WriteContext& context, std::string parent, int bits, uint64_t prefix) {
+  Shard shard{.first = context.take_sequence(),
+              .parent = std::move(parent),
+              .bits = bits,
+              .prefix = prefix,
+              .opened = context.now()};
+  shard.tail->last = shard.first;
+  return shard;
+}
+
+void close_shard(WriteContext& context, Shard& shard) {
+  shard.last = context.take_sequence();
+  shard.closed = context.now();
+  // Whoever waits for more will find that there is none.
+  context.end_shard(shard);
+}
+
+bool is_full(const Shard& shard, TimePoint now) {
+  return now - shard.opened >= kShardAge || (shard.tail->records >= kSplitRecords && shard.bits < kMaxBits);
+}
+
+// Closes the shard of this hash and opens what follows it: two where it was busy, one where it was old.
+StreamPtr roll(WriteContext& context, const StreamSchema& stream, uint64_t hash) {
+  auto next = std::make_shared<StreamSchema>(stream);
+  Shard& full = *next->open_shard(hash);
+  close_shard(context, full);
+  const auto parent = full.name();
+  const int bits = full.bits;
+  const uint64_t prefix = full.prefix;
+  if (full.tail->records >= kSplitRecords && bits < kMaxBits) {
+    next->shards.push_back(new_shard(context, parent, bits + 1, prefix << 1));
+    next->shards.push_back(new_shard(context, parent, bits + 1, prefix << 1 | 1));
+  } else {
+    next->shards.push_back(new_shard(context, parent, bits, prefix));
+  }
+  context.put_stream(next);
+  return next;
+}
+
+bool changed(const ItemChange& change) {
+  if (change.old && change.now) return !item::equal(change.old->view(), change.now->view());
+  return change.old || change.now;
+}
+
+}  // namespace
+
+RecordView decode_record(std::string_view bytes) {
+  RecordView record;
+  if (bytes.size() < 2) return record;
+  record.event = static_cast<StreamEvent>(bytes[0]);
+  const auto flags = static_cast<uint8_t>(bytes[1]);
+  bytes.remove_prefix(2);
+  record.by_service = (flags & by_service) != 0;
+  record.created = TimePoint(std::chrono::milliseconds(take_varint(bytes)));
+  if (flags & has_keys) record.keys = ItemView(take_sized(bytes));
+  if (flags & has_old) record.old_image = ItemView(take_sized(bytes));
+  if (flags & has_new) record.new_image = ItemView(take_sized(bytes));
+  return record;
+}
+
+void append_record(WriteContext& context, const TableSchema& table, const ItemChange& change) {
+  if (!table.definition.stream || !changed(change)) return;
+  auto stream = context.stream(table.stream_id);
+  const auto hash = keys::hash_of(change.key);
+  const Shard* shard = stream->open_shard(hash);
+  if (is_full(*shard, context.now())) {
+    stream = roll(context, *stream, hash);
+    shard = stream->open_shard(hash);
+  }
+  context.append_record(stream->id, *shard, encode_record(table, stream->view, change, context.now()));
+}
+
+void open_stream(WriteContext& context, TableSchema& table, uint32_t id, StreamView view) {
+  auto label = stream_label(context.now());
+  // Labels are all that tells a table's streams apart.
+  for (auto at = context.now(); label <= table.stream_label;)
+    label = stream_label(at += std::chrono::milliseconds{1});
+  auto stream = std::make_shared<StreamSchema>(StreamSchema{.id = id,
+                                                            .table = table.name(),
+                                                            .table_arn = table.arn(),
+                                                            .label = label,
+                                                            .view = view,
+                                                            .created = context.now(),
+                                                            .key_schema = table.definition.key_schema});
+  stream->shards.push_back(new_shard(context, {}, 0, 0));
+  context.put_stream(std::move(stream));
+  table.definition.stream = view;
+  table.stream_id = id;
+  table.stream_label = std::move(label);
+}
+
+void close_stream(WriteContext& context, TableSchema& table) {
+  table.definition.stream.reset();
+  const auto stream = context.stream(table.stream_id);
+  if (!stream) return;
+  auto closed = std::make_shared<StreamSchema>(*stream);
+  closed->enabled = false;
+  for (auto& shard : closed->shards)
+    if (!shard.closed) close_shard(context, shard);
+  context.put_stream(std::move(closed));
+}
+
+void trim_streams(WriteContext& context, const Streams& streams) {
+  const auto horizon = context.now() - kStreamRetention;
+  const auto is_old = [&](const Shard& shard) { return shard.closed && *shard.closed < horizon; };
+  for (const auto& seen : streams.all()) {
+    const auto stream = context.stream(seen->id);
+    if (!stream || std::ranges::none_of(stream->shards, is_old)) continue;
+    auto trimmed = std::make_shared<StreamSchema>(*stream);
+    for (const auto& shard : trimmed->shards) {
+      if (!is_old(shard)) continue;
+      const auto records = keys::records_of(stream->id, shard.first);
+      context.batch().remove_range(records, keys::end_of(records));
+    }
+    std::erase_if(trimmed->shards, is_old);
+    if (trimmed->shards.empty())
+      context.drop_stream(stream->id);
+    else
+      context.put_stream(std::move(trimmed));
+  }
+}
+
+}  // namespace tabella::engine

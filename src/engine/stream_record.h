@@ -1,0 +1,38 @@
+// The records of streams: how they stand on disk, and how a change becomes one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/change.h"
+#include "engine/stream.h"
+#include "engine/write_context.h"
+#include "item/value.h"
+
+namespace tabella::engine {
+
+// A record as it is stored (docs/storage_format.md); borrows the bytes.
+struct RecordView {
+  store::StreamEvent event = store::StreamEvent::insert;
+  bool by_service = false;
+  TimePoint created;
+  // Only what the stream's view shows; keys only where no image has them.
+  std::optional<item::ItemView> keys;
+  std::optional<item::ItemView> old_image;
+  std::optional<item::ItemView> new_image;
+};
+
+RecordView decode_record(std::string_view bytes);
+
+// Adds the record of a change to the table's stream, if it has one and the change changed something.
+void append_record(WriteContext& context, const TableSchema& table, const ItemChange& change);
+
+// Gives the table a new stream, or ends the one it has: its records stay for a day.
+void open_stream(WriteContext& context, TableSchema& table, uint32_t id, store::StreamView view);
+void close_stream(WriteContext& context, TableSchema& table);
+
+// Removes shards whose records are all older than a day, and streams that have none left.
+void trim_streams(WriteContext& context, const Streams& streams);
+
+}  // namespace tabella::engine

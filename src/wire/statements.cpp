@@ -1,0 +1,162 @@
+// ExecuteStatement, BatchExecuteStatement and ExecuteTransaction.
+#include <fmt/format.h>
+
+#include "wire/answer.h"
+#include "wire/parameters.h"
+
+namespace tabella::wire {
+namespace {
+
+using store::ErrorCode;
+
+constexpr size_t kMaxStatement = 8192;
+
+std::optional<std::vector<std::string>> read_statement_parameters(const Reader& reader) {
+  const auto list = reader.list("Parameters");
+  if (!list) return std::nullopt;
+  reader.count("Parameters", list, "[...]", 1, SIZE_MAX);
+  std::vector<std::string> values;
+  for (JsonElements e(*list); e.next();) {
+    std::string flat;
+    if (auto read = item::read_value(flat, e.value()); read)
+      values.push_back(std::move(flat));
+    else
+      reader.problems().add(std::move(read).error());
+  }
+  return values;
+}
+
+store::Statement read_statement(const Reader& reader) {
+  store::Statement statement;
+  const auto text = reader.string("Statement");
+  reader.require("Statement", text);
+  reader.length("Statement", text, 1, kMaxStatement);
+  statement.text = text.value_or("");
+  statement.parameters = read_statement_parameters(reader);
+  statement.consistent = reader.boolean("ConsistentRead").value_or(false);
+  statement.return_old_on_failure = read_return_on_failure(reader);
+  return statement;
+}
+
+// Statements or TransactStatements.
+std::vector<store::Statement> read_statements(const Reader& reader, std::string_view member,
+                                              std::string_view type, size_t most) {
+  std::vector<store::Statement> statements;
+  const auto list = reader.list(member);
+  reader.count(member, list, "[...]", 1, most);
+  if (!reader.require(member, list)) return statements;
+  size_t number = 0;
+  for (JsonElements e(*list); e.next();) {
+    ++number;
+    if (!is_structure(e.value(), type, reader.problems())) continue;
+    statements.push_back(read_statement(
+        Reader(e.value(), reader.problems(), fmt::format("{}.{}.member", reader.path_of(member), number))));
+  }
+  return statements;
+}
+
+Wire<store::ExecuteStatementRequest> read_execute(JsonValue body) {
+  Problems problems;
+  const Reader reader(body, problems);
+  store::ExecuteStatementRequest request{.statement = read_statement(reader)};
+  request.limit = reader.integer("Limit");
+  reader.at_least("Limit", request.limit, 1);
+  request.next_token = reader.string("NextToken");
+  reader.length("NextToken", request.next_token, 1, 32768);
+  request.capacity = read_capacity_detail(reader);
+  TABELLA_TRY(problems.result());
+  return request;
+}
+
+void append_execute(std::string& out, const store::ExecuteStatementResult& result) {
+  item::JsonObjectWriter json(out);
+  {
+    item::JsonArrayWriter items(json.key("Items"));
+    for (const auto& item : result.items) item::append_item_json(items.element(), item);
+  }
+  if (result.next_token) json.string("NextToken", *result.next_token);
+  if (result.last_key) item::append_item_json(json.key("LastEvaluatedKey"), *result.last_key);
+  if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
+}
+
+Wire<store::BatchExecuteStatementRequest> read_batch(JsonValue body) {
+  Problems problems;
+  const Reader reader(body, problems);
+  store::BatchExecuteStatementRequest request;
+  request.statements = read_statements(reader, "Statements", "BatchStatementRequest", 25);
+  request.capacity = read_capacity_detail(reader);
+  TABELLA_TRY(problems.result());
+  return request;
+}
+
+std::string_view error_name(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::conditional_check_failed: return "ConditionalCheckFailed";
+    case ErrorCode::duplicate_item: return "DuplicateItem";
+    case ErrorCode::resource_not_found: return "ResourceNotFound";
+    case ErrorCode::access_denied: return "AccessDenied";
+    case ErrorCode::internal: return "InternalServerError";
+    case ErrorCode::validation:
+    case ErrorCode::resource_in_use:
+    case ErrorCode::limit_exceeded:
+    case ErrorCode::transaction_canceled:
+    case ErrorCode::idempotent_parameter_mismatch:
+    case ErrorCode::trimmed_data_access:
+    case ErrorCode::expired_iterator: break;
+  }
+  return "ValidationError";
+}
+
+void append_response(std::string& out, const store::StatementResponse& response) {
+  item::JsonObjectWriter json(out);
+  if (response.error) {
+    item::JsonObjectWriter error(json.key("Error"));
+    error.string("Code", error_name(response.error->code));
+    error.string("Message", response.error->message);
+    if (response.error->item) item::append_item_json(error.key("Item"), *response.error->item);
+  }
+  if (!response.table.empty()) json.string("TableName", response.table);
+  if (response.item) item::append_item_json(json.key("Item"), *response.item);
+}
+
+void append_batch(std::string& out, const store::BatchExecuteStatementResult& result) {
+  item::JsonObjectWriter json(out);
+  {
+    item::JsonArrayWriter responses(json.key("Responses"));
+    for (const auto& response : result.responses) append_response(responses.element(), response);
+  }
+  if (!result.capacity.empty()) append_capacities(json, result.capacity);
+}
+
+Wire<store::ExecuteTransactionRequest> read_transaction(JsonValue body) {
+  Problems problems;
+  const Reader reader(body, problems);
+  store::ExecuteTransactionRequest request;
+  request.token = read_token(reader);
+  request.capacity = read_capacity_detail(reader);
+  request.statements = read_statements(reader, "TransactStatements", "ParameterizedStatement", 100);
+  TABELLA_TRY(problems.result());
+  return request;
+}
+
+void append_transaction(std::string& out, const store::ExecuteTransactionResult& result) {
+  item::JsonObjectWriter json(out);
+  append_responses(json.key("Responses"), result.responses);
+  if (!result.capacity.empty()) append_capacities(json, result.capacity);
+}
+
+}  // namespace
+
+TABELLA_OPERATION(execute_statement) {
+  return answer(read_execute(body), context, &store::Store::execute_statement, out, append_execute);
+}
+
+TABELLA_OPERATION(batch_execute_statement) {
+  return answer(read_batch(body), context, &store::Store::batch_execute_statement, out, append_batch);
+}
+
+TABELLA_OPERATION(execute_transaction) {
+  return answer(read_transaction(body), context, &store::Store::execute_transaction, out, append_transaction);
+}
+
+}  // namespace tabella::wire

@@ -1,0 +1,67 @@
+// UpdateTimeToLive and DescribeTimeToLive.
+#include "wire/answer.h"
+#include "wire/parameters.h"
+
+namespace tabella::wire {
+namespace {
+
+Wire<store::UpdateTimeToLiveRequest> read_update(JsonValue body) {
+  Problems problems;
+  const Reader reader(body, problems);
+  store::UpdateTimeToLiveRequest request{.table = read_required_table_name(reader)};
+  const auto json = reader.structure("TimeToLiveSpecification", "TimeToLiveSpecification");
+  if (reader.require("TimeToLiveSpecification", json)) {
+    const Reader inner(*json, problems, reader.path_of("TimeToLiveSpecification"));
+    const auto attribute = inner.string("AttributeName");
+    inner.require("AttributeName", attribute);
+    inner.length("AttributeName", attribute, 1, 255);
+    const auto enabled = inner.boolean("Enabled");
+    inner.require("Enabled", enabled);
+    request.attribute = attribute.value_or("");
+    request.enabled = enabled.value_or(false);
+  }
+  TABELLA_TRY(problems.result());
+  return request;
+}
+
+void append_specification(std::string& out, const store::UpdateTimeToLiveRequest& specification) {
+  item::JsonObjectWriter json(out);
+  item::JsonObjectWriter inner(json.key("TimeToLiveSpecification"));
+  inner.boolean("Enabled", specification.enabled);
+  inner.string("AttributeName", specification.attribute);
+}
+
+std::string_view status_name(store::TimeToLiveStatus status) {
+  switch (status) {
+    case store::TimeToLiveStatus::enabling: return "ENABLING";
+    case store::TimeToLiveStatus::enabled: return "ENABLED";
+    case store::TimeToLiveStatus::disabled: break;
+  }
+  return "DISABLED";
+}
+
+Wire<std::string> read_describe(JsonValue body) {
+  Problems problems;
+  auto name = read_required_table_name(Reader(body, problems));
+  TABELLA_TRY(problems.result());
+  return name;
+}
+
+void append_description(std::string& out, const store::TimeToLiveDescription& description) {
+  item::JsonObjectWriter json(out);
+  item::JsonObjectWriter inner(json.key("TimeToLiveDescription"));
+  inner.string("TimeToLiveStatus", status_name(description.status));
+  if (description.attribute) inner.string("AttributeName", *description.attribute);
+}
+
+}  // namespace
+
+TABELLA_OPERATION(update_time_to_live) {
+  return answer(read_update(body), context, &store::Store::update_time_to_live, out, append_specification);
+}
+
+TABELLA_OPERATION(describe_time_to_live) {
+  return answer(read_describe(body), context, &store::Store::describe_time_to_live, out, append_description);
+}
+
+}  // namespace tabella::wire
