@@ -43,12 +43,12 @@ struct FillExpiry {
 };
 
 Result<> check_change(const TableSchema& table, const UpdateTimeToLiveRequest& request) {
-  if (request.enabled == table.expiry.has_value())
-    return store::refuse(fmt::format("TimeToLive is already {}", request.enabled ? "enabled" : "disabled"));
-  if (!request.enabled && table.expiry->attribute != request.attribute)
+  if (table.expiry && table.expiry->attribute != request.attribute)
     return store::refuse(
         fmt::format("TimeToLive is active on a different AttributeName: current AttributeName is {}",
                     table.expiry->attribute));
+  if (request.enabled == table.expiry.has_value())
+    return store::refuse(fmt::format("TimeToLive is already {}", request.enabled ? "enabled" : "disabled"));
   return {};
 }
 

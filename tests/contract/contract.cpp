@@ -2,9 +2,6 @@
 
 #include <thread>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-
 #include "item/attribute_json.h"
 
 namespace tabella::contract {
@@ -12,6 +9,14 @@ namespace tabella::contract {
 item::Item item_of(std::string_view json) {
   item::JsonDocument document;
   return *item::read_item(*document.parse(json));
+}
+
+std::vector<std::string> parameters_of(std::string_view json) {
+  item::JsonDocument document;
+  std::vector<std::string> values;
+  for (item::JsonElements e(*document.parse(json)); e.next();)
+    item::read_value(values.emplace_back(), e.value()).value();
+  return values;
 }
 
 std::string json_of(const item::Item& item) {
@@ -28,29 +33,6 @@ store::IndexDefinition index(std::string name, std::vector<std::string> hash, st
   if (projection == store::ProjectionType::include) index.non_key_attributes = std::move(include);
   return index;
 }
-
-template <class T>
-store::Result<T> StoreContract::run(store::Async<T> call) {
-  boost::asio::io_context context;
-  std::optional<store::Result<T>> result;
-  boost::asio::co_spawn(context, std::move(call), [&](std::exception_ptr failure, store::Result<T> value) {
-    if (failure) std::rethrow_exception(failure);
-    result = std::move(value);
-  });
-  context.run();
-  return std::move(*result);
-}
-
-template store::Result<store::TableDescription> StoreContract::run(store::Async<store::TableDescription>);
-template store::Result<store::WriteResult> StoreContract::run(store::Async<store::WriteResult>);
-template store::Result<store::GetItemResult> StoreContract::run(store::Async<store::GetItemResult>);
-template store::Result<store::Page> StoreContract::run(store::Async<store::Page>);
-template store::Result<store::BatchGetItemResult> StoreContract::run(store::Async<store::BatchGetItemResult>);
-template store::Result<store::BatchWriteItemResult> StoreContract::run(
-    store::Async<store::BatchWriteItemResult>);
-template store::Result<store::ListTablesResult> StoreContract::run(store::Async<store::ListTablesResult>);
-template store::Result<void> StoreContract::run(store::Async<void>);
-template store::Result<std::vector<store::Tag>> StoreContract::run(store::Async<std::vector<store::Tag>>);
 
 void StoreContract::create(const std::string& name, char sort, std::vector<store::IndexDefinition> global,
                            std::vector<store::IndexDefinition> local,
@@ -126,6 +108,58 @@ std::string StoreContract::query(store::QueryRequest request) {
 
 std::string StoreContract::scan(store::ScanRequest request) {
   return all_pages(std::move(request), [&](store::ScanRequest r) { return run(store().scan(std::move(r))); });
+}
+
+std::string StoreContract::create_with_stream(const std::string& name, store::StreamView view) {
+  store::CreateTableRequest request;
+  auto& d = request.definition;
+  d.name = name;
+  d.billing_mode = store::BillingMode::pay_per_request;
+  d.attributes = {{"pk", item::Type::S}, {"sk", item::Type::S}};
+  d.key_schema = {{"pk", store::KeyRole::hash}, {"sk", store::KeyRole::range}};
+  d.stream = view;
+  const auto created = run(store().create_table(std::move(request)));
+  wait_until_active(name);
+  return created ? created->stream_arn.value_or("") : created.error().message;
+}
+
+std::vector<store::StreamRecord> StoreContract::records(const std::string& arn) {
+  std::vector<store::StreamRecord> all;
+  const auto stream = run(store().describe_stream({.arn = arn}));
+  if (!stream) return all;
+  for (const auto& shard : stream->shards) {
+    auto iterator = run(store().get_shard_iterator({.arn = arn, .shard = shard.id}));
+    for (std::optional<std::string> next = *iterator; next;) {
+      auto page = run(store().get_records({.iterator = *next}));
+      EXPECT_TRUE(page) << page.error().message;
+      if (!page || page->records.empty()) break;
+      std::ranges::move(page->records, std::back_inserter(all));
+      next = page->next;
+    }
+  }
+  return all;
+}
+
+std::string StoreContract::execute(const std::string& statement, const char* parameters,
+                                   std::optional<int64_t> limit) {
+  store::ExecuteStatementRequest request{.statement = {.text = statement}, .limit = limit};
+  if (parameters) request.statement.parameters = parameters_of(parameters);
+  std::string lines;
+  while (true) {
+    const auto page = run(store().execute_statement(request));
+    if (!page) return page.error().message;
+    for (const auto& item : page->items) lines += json_of(item) + "\n";
+    if (!page->next_token) return lines;
+    request.next_token = page->next_token;
+  }
+}
+
+bool StoreContract::eventually(const std::function<bool()>& condition) {
+  for (int tries = 0; tries < 2000; ++tries) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
 }
 
 }  // namespace tabella::contract

@@ -1,12 +1,17 @@
 // The contract of Store, written once and run on every implementation.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
 
+#include "base/clock.h"
 #include "store/store.h"
 
 namespace tabella::contract {
@@ -18,6 +23,9 @@ class Subject {
   virtual store::Store& store() = 0;
   // Closes and opens it again, as a restart would.
   virtual void restart() = 0;
+  // The time that the store goes by; advance() moves it, where it can be moved.
+  virtual const Clock& clock() const = 0;
+  virtual bool advance(std::chrono::milliseconds by) = 0;
 };
 
 struct Implementation {
@@ -25,16 +33,34 @@ struct Implementation {
   std::function<std::unique_ptr<Subject>()> make;
 };
 
+// All that the contract runs on; defined by the program.
+std::vector<Implementation> implementations();
+
+#define TABELLA_CONTRACT(FIXTURE)                                             \
+  INSTANTIATE_TEST_SUITE_P(On, FIXTURE, testing::ValuesIn(implementations()), \
+                           [](const auto& parameter) { return parameter.param.name; })
+
 class StoreContract : public testing::TestWithParam<Implementation> {
  protected:
   StoreContract() : subject_(GetParam().make()) {}
 
   store::Store& store() { return subject_->store(); }
   void restart() { subject_->restart(); }
+  const Clock& clock() const { return subject_->clock(); }
+  bool advance(std::chrono::milliseconds by) { return subject_->advance(by); }
 
   // Runs a call to its end on this thread.
   template <class T>
-  store::Result<T> run(store::Async<T> call);
+  store::Result<T> run(store::Async<T> call) {
+    boost::asio::io_context context;
+    std::optional<store::Result<T>> result;
+    boost::asio::co_spawn(context, std::move(call), [&](std::exception_ptr failure, store::Result<T> value) {
+      if (failure) std::rethrow_exception(failure);
+      result = std::move(value);
+    });
+    context.run();
+    return std::move(*result);
+  }
 
   // A table with a string partition key pk, and a sort key sk of the given type ('S', 'N', 'B') or none ('
   // ').
@@ -50,11 +76,23 @@ class StoreContract : public testing::TestWithParam<Implementation> {
   std::string query(store::QueryRequest request);
   std::string scan(store::ScanRequest request);
 
+  // A table with a sort key of strings and a stream; its ARN.
+  std::string create_with_stream(const std::string& name, store::StreamView view);
+  // What all shards of the stream hold, from the oldest to the newest of each.
+  std::vector<store::StreamRecord> records(const std::string& arn);
+  // The items of all pages of a statement, one JSON object per line, or what went wrong.
+  std::string execute(const std::string& statement, const char* parameters = nullptr,
+                      std::optional<int64_t> limit = std::nullopt);
+  // Waits until it is so, a few seconds at most.
+  static bool eventually(const std::function<bool()>& condition);
+
  private:
   std::unique_ptr<Subject> subject_;
 };
 
 item::Item item_of(std::string_view json);
+// [{"S":"x"}, …] as a statement's parameters.
+std::vector<std::string> parameters_of(std::string_view json);
 std::string json_of(const item::Item& item);
 
 // "ok", or the error's message.

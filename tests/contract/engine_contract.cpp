@@ -28,16 +28,22 @@ class EngineSubject final : public Subject {
         engine::Engine::Options{.folder = folder_, .durability = engine::Durability::relaxed}, clock_);
   }
 
+  const Clock& clock() const override { return clock_; }
+  bool advance(std::chrono::milliseconds by) override {
+    clock_.advance(by);
+    return true;
+  }
+
  private:
   std::filesystem::path folder_;
-  SystemClock clock_;
+  ManualClock clock_{std::chrono::system_clock::now()};
   std::unique_ptr<engine::Engine> engine_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Engine, StoreContract,
-                         testing::Values(Implementation{"engine",
-                                                        [] { return std::make_unique<EngineSubject>(); }}),
-                         [](const auto& parameter) { return parameter.param.name; });
-
 }  // namespace
+
+std::vector<Implementation> implementations() {
+  return {{"engine", [] { return std::make_unique<EngineSubject>(); }}};
+}
+
 }  // namespace tabella::contract

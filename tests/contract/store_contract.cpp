@@ -523,5 +523,7 @@ TEST_P(StoreContract, TranslatesTheLegacyParameters) {
   EXPECT_EQ(query(query_request), "{\"sk\":{\"N\":\"1\"}}\n");
 }
 
+TABELLA_CONTRACT(StoreContract);
+
 }  // namespace
 }  // namespace tabella::contract
