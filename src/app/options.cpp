@@ -21,12 +21,14 @@ class Mistake : public std::runtime_error {
 struct Given {
   std::string data = "./data";
   std::string dynamodb = "127.0.0.1:8000";
+  std::string http = "127.0.0.1:8025";
   std::string durability = "sync";
   std::vector<std::string> access_keys;
   std::string tls_cert;
   std::string tls_key;
   size_t threads = 0;
   std::string log_level = "info";
+  std::string log_format = "text";
 };
 
 Address parse_address(const std::string& text, std::string_view option) {
@@ -61,6 +63,8 @@ ServeOptions understand(const Given& given) {
   ServeOptions options;
   options.data = given.data;
   options.dynamodb = parse_address(given.dynamodb, "--dynamodb");
+  options.http.reset();
+  if (given.http != "off") options.http = parse_address(given.http, "--http");
   if (given.durability == "relaxed")
     options.durability = engine::Durability::relaxed;
   else if (given.durability != "sync")
@@ -78,6 +82,10 @@ ServeOptions understand(const Given& given) {
     throw Mistake(
         fmt::format("--log-level: '{}' is none of debug, info, warning, error, off", given.log_level));
   options.log_level = given.log_level;
+  if (given.log_format == "json")
+    options.log_format = log::Format::json;
+  else if (given.log_format != "text")
+    throw Mistake(fmt::format("--log-format: '{}' is neither text nor json", given.log_format));
   return options;
 }
 
@@ -127,6 +135,9 @@ void add_serve_options(CLI::App& serve, Given& given) {
   add("--dynamodb", given.dynamodb, "Where to serve the DynamoDB API")
       ->type_name("HOST:PORT")
       ->capture_default_str();
+  add("--http", given.http, "Where to serve /metrics and /healthz; off: nowhere")
+      ->type_name("HOST:PORT|off")
+      ->capture_default_str();
   add("--durability", given.durability,
       "sync: a write is on disk before it is acknowledged; relaxed: the operating system writes it soon "
       "after, and a "
@@ -144,6 +155,9 @@ void add_serve_options(CLI::App& serve, Given& given) {
       ->capture_default_str();
   add("--log-level", given.log_level, "How much to log")
       ->type_name("debug|info|warning|error|off")
+      ->capture_default_str();
+  add("--log-format", given.log_format, "How to log: lines of text, or of JSON")
+      ->type_name("text|json")
       ->capture_default_str();
 }
 
@@ -163,13 +177,24 @@ Command parse_command_line(int argc, const char* const* argv) {
   serve->add_option("--config", config_file, "TOML file with options named as the flags are")
       ->type_name("FILE")
       ->envname("TABELLA_CONFIG");
+  VerifyOptions verify_options;
+  auto* verify = app.add_subcommand(
+      "verify", "Check every item, index entry, stream record and expiry entry of a store");
+  verify->add_option("folder", verify_options.data, "The data folder of a store that nobody serves")
+      ->type_name("DIR")
+      ->required();
   Command command;
   try {
     app.parse(argc, argv);
     if (!config_file.empty()) read_config(*serve, config_file);
-    command.serve = understand(given);
+    if (verify->parsed())
+      command.verify = std::move(verify_options);
+    else
+      command.serve = understand(given);
   } catch (const CLI::CallForHelp&) {
-    command.output = serve->parsed() ? serve->help("tabella") : app.help();
+    command.output = serve->parsed()    ? serve->help("tabella")
+                     : verify->parsed() ? verify->help("tabella")
+                                        : app.help();
   } catch (const CLI::CallForVersion& version) {
     command.output = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "base/log.h"
 #include "engine/database.h"
 #include "net/server.h"
 
@@ -21,16 +22,23 @@ struct Address {
 struct ServeOptions {
   std::filesystem::path data = "./data";
   Address dynamodb{"127.0.0.1", 8000};
+  std::optional<Address> http = Address{"127.0.0.1", 8025};
   engine::Durability durability = engine::Durability::sync;
   std::map<std::string, std::string, std::less<>> access_keys;
   std::optional<net::TlsFiles> tls;
   size_t threads = 0;
   std::string log_level = "info";
+  log::Format log_format = log::Format::text;
 };
 
-// What the command line asks for: to serve, or to print something and exit.
+struct VerifyOptions {
+  std::filesystem::path data;
+};
+
+// What the command line asks for: to serve, to verify, or to print something and exit.
 struct Command {
   std::optional<ServeOptions> serve;
+  std::optional<VerifyOptions> verify;
   std::string output;  // help, version or what is wrong
   int exit_code = 0;
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "app/http.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
@@ -45,9 +46,18 @@ void serve_until_stopped(const ServeOptions& options) {
                          [&](const net::HttpRequest& request, net::HttpResponse& response) {
                            return door.handle(request, response);
                          });
+  HttpDoor http_door(store, door);
+  std::optional<net::HttpServer> http;
+  if (options.http)
+    http.emplace(threads, net::ServerOptions{.host = options.http->host, .port = options.http->port},
+                 [&](const net::HttpRequest& request, net::HttpResponse& response) {
+                   return http_door.handle(request, response);
+                 });
   fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
              options.dynamodb.host, server.port(), options.data.string(),
              options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
+  if (http)
+    fmt::print("Metrics and health on http://{}:{}/metrics and /healthz\n", options.http->host, http->port());
   std::fflush(stdout);
 
   int received = 0;
@@ -55,6 +65,7 @@ void serve_until_stopped(const ServeOptions& options) {
   sigwait(&signals, &received);
   log::info("stopping: finishing requests under way");
   server.stop(kGrace);
+  if (http) http->stop(kGrace);
   threads.stop();
   store.close();
   log::info("stopped");
@@ -64,6 +75,7 @@ void serve_until_stopped(const ServeOptions& options) {
 
 int serve(const ServeOptions& options) {
   log::set_level(options.log_level);
+  log::set_format(options.log_format);
   std::signal(SIGPIPE, SIG_IGN);
   // Blocked before any thread starts, so that sigwait() is where they arrive.
   const auto signals = stop_signals();

@@ -1,5 +1,9 @@
 #include "engine/database.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+#include <array>
+
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
@@ -71,6 +75,17 @@ std::string explain(const std::filesystem::path& folder, const rocksdb::Status& 
   return fmt::format("the data folder {} cannot be opened: {}", folder.string(), text);
 }
 
+bool is_locked(const std::filesystem::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY);
+  if (descriptor < 0) return false;
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const bool locked = fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+  close(descriptor);
+  return locked;
+}
+
 }  // namespace
 
 struct Batch::Impl {
@@ -91,11 +106,13 @@ bool Batch::empty() const { return impl_->batch.Count() == 0; }
 size_t Batch::bytes() const { return impl_->batch.GetDataSize(); }
 
 struct Cursor::Impl {
+  Impl(std::string begin, std::string end, Database::Direction d)
+      : from(std::move(begin)), to(std::move(end)), direction(d) {}
   std::string from;
   std::string to;
   rocksdb::Slice from_slice;
   rocksdb::Slice to_slice;
-  Database::Direction direction = Database::Direction::forward;
+  Database::Direction direction;
   std::unique_ptr<rocksdb::Iterator> iterator;
 };
 
@@ -138,6 +155,26 @@ Database::Database(const std::filesystem::path& folder, Durability durability)
   impl_->write_options.sync = durability == Durability::sync;
 }
 
+Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+std::unique_ptr<Database> Database::open_to_read(const std::filesystem::path& folder) {
+  if (!std::filesystem::exists(folder / "CURRENT"))
+    throw std::runtime_error(fmt::format("there is no store in {}", folder.string()));
+  // RocksDB reads without its lock; what is being written at the same time cannot be judged.
+  if (is_locked(folder / "LOCK"))
+    throw std::runtime_error(
+        fmt::format("the data folder {} is in use by another process; stop it first", folder.string()));
+  auto options = make_options();
+  options.create_if_missing = false;
+  options.avoid_unnecessary_blocking_io = false;  // a store opened so has nobody who could do it later
+  rocksdb::DB* db = nullptr;
+  const auto status = rocksdb::DB::OpenForReadOnly(options, folder.string(), &db);
+  if (!status.ok()) throw std::runtime_error(explain(folder, status));
+  auto impl = std::make_unique<Impl>();
+  impl->db.reset(db);
+  return std::unique_ptr<Database>(new Database(std::move(impl)));
+}
+
 Database::~Database() = default;
 
 std::optional<std::string> Database::get(std::string_view key) const {
@@ -162,25 +199,44 @@ std::vector<std::optional<std::string>> Database::get_all(const std::vector<std:
   return values;
 }
 
-Cursor Database::range(std::string from, std::string to, Direction direction, bool within_partition) const {
-  auto cursor = std::make_unique<Cursor::Impl>();
-  cursor->from = std::move(from);
-  cursor->to = std::move(to);
-  cursor->from_slice = cursor->from;
-  cursor->to_slice = cursor->to;
-  cursor->direction = direction;
-  auto options = read_options();
-  options.iterate_lower_bound = &cursor->from_slice;
-  options.iterate_upper_bound = &cursor->to_slice;
-  options.total_order_seek = !within_partition;
-  cursor->iterator.reset(impl_->db->NewIterator(options));
-  if (direction == Direction::forward)
-    cursor->iterator->Seek(cursor->from_slice);
+namespace {
+
+void place(Cursor::Impl& cursor, rocksdb::DB& db, rocksdb::ReadOptions options) {
+  cursor.from_slice = cursor.from;
+  cursor.to_slice = cursor.to;
+  options.iterate_lower_bound = &cursor.from_slice;
+  options.iterate_upper_bound = &cursor.to_slice;
+  cursor.iterator.reset(db.NewIterator(options));
+  if (cursor.direction == Database::Direction::forward)
+    cursor.iterator->Seek(cursor.from_slice);
   else
-    cursor->iterator->SeekForPrev(cursor->to_slice);
+    cursor.iterator->SeekForPrev(cursor.to_slice);
   // The upper bound is exclusive, but SeekForPrev may stand on it.
-  if (cursor->iterator->Valid() && cursor->iterator->key() == cursor->to_slice) cursor->iterator->Prev();
+  if (cursor.iterator->Valid() && cursor.iterator->key() == cursor.to_slice) cursor.iterator->Prev();
+}
+
+}  // namespace
+
+Cursor Database::range(std::string from, std::string to, Direction direction, bool within_partition) const {
+  auto cursor = std::make_unique<Cursor::Impl>(std::move(from), std::move(to), direction);
+  auto options = read_options();
+  options.total_order_seek = !within_partition;
+  place(*cursor, *impl_->db, options);
   return Cursor(std::move(cursor));
+}
+
+Cursor Database::everything(std::string from, std::string to) const {
+  auto cursor = std::make_unique<Cursor::Impl>(std::move(from), std::move(to), Direction::forward);
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  options.fill_cache = false;
+  place(*cursor, *impl_->db, options);
+  return Cursor(std::move(cursor));
+}
+
+std::optional<std::string> Database::check_files() const {
+  const auto status = impl_->db->VerifyChecksum();
+  return status.ok() ? std::nullopt : std::optional(status.ToString());
 }
 
 void Database::write(Batch& batch) { require(impl_->db->Write(impl_->write_options, &batch.impl_->batch)); }
@@ -192,6 +248,27 @@ uint64_t Database::approximate_size(std::string_view from, std::string_view to) 
   uint64_t size = 0;
   require(impl_->db->GetApproximateSizes(options, impl_->db->DefaultColumnFamily(), &range, 1, &size));
   return size;
+}
+
+void Database::write_metrics(metrics::Exposition& out) const {
+  static constexpr std::array<std::array<const char*, 3>, 9> kProperties = {{
+      {"rocksdb.cur-size-all-mem-tables", "tabella_rocksdb_memtable_bytes", "Bytes in memtables"},
+      {"rocksdb.block-cache-usage", "tabella_rocksdb_block_cache_bytes", "Bytes in the block cache"},
+      {"rocksdb.estimate-table-readers-mem", "tabella_rocksdb_table_reader_bytes",
+       "Bytes of filters and indexes outside the block cache"},
+      {"rocksdb.total-sst-files-size", "tabella_rocksdb_file_bytes", "Bytes in sorted files"},
+      {"rocksdb.estimate-num-keys", "tabella_rocksdb_keys", "Keys of all kinds, as estimated"},
+      {"rocksdb.num-running-compactions", "tabella_rocksdb_compactions", "Compactions that run"},
+      {"rocksdb.estimate-pending-compaction-bytes", "tabella_rocksdb_pending_compaction_bytes",
+       "Bytes that wait to be compacted"},
+      {"rocksdb.num-running-flushes", "tabella_rocksdb_flushes", "Flushes that run"},
+      {"rocksdb.actual-delayed-write-rate", "tabella_rocksdb_delayed_write_rate",
+       "Bytes per second to which writes are slowed down; 0: not at all"},
+  }};
+  for (const auto& [property, name, help] : kProperties) {
+    uint64_t value = 0;
+    if (impl_->db->GetIntProperty(property, &value)) out.gauge(name, help, static_cast<double>(value));
+  }
 }
 
 void Database::flush() {

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/metrics.h"
+
 namespace tabella::engine {
 
 class DatabaseFailure : public std::runtime_error {
@@ -54,9 +56,10 @@ class Cursor {
   std::string_view value() const;
   void next();  // in the direction it was made for
 
+  struct Impl;  // database.cpp's
+
  private:
   friend class Database;
-  struct Impl;
   explicit Cursor(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
@@ -65,6 +68,8 @@ class Database {
  public:
   // Throws std::runtime_error with a sentence for the user if the folder cannot be opened.
   Database(const std::filesystem::path& folder, Durability durability);
+  // For reading only, a store that no process has open. Throws likewise.
+  static std::unique_ptr<Database> open_to_read(const std::filesystem::path& folder);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -79,8 +84,16 @@ class Database {
   // files.
   Cursor range(std::string from, std::string to, Direction direction, bool within_partition) const;
 
+  // Every key of [from, to), without those that were deleted as a range.
+  Cursor everything(std::string from, std::string to) const;
+  // What is wrong with the files' checksums, if anything is.
+  std::optional<std::string> check_files() const;
+
   void write(Batch& batch);
   uint64_t approximate_size(std::string_view from, std::string_view to) const;
+
+  // RocksDB's own figures.
+  void write_metrics(metrics::Exposition& out) const;
 
   // Moves what was written of late into sorted files, in the background: reads there cost less, and opening
   // the store has less to replay.
@@ -91,6 +104,7 @@ class Database {
 
  private:
   struct Impl;
+  explicit Database(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

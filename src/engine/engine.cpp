@@ -112,6 +112,20 @@ store::Async<store::WriteResult> Engine::write(WriteAction& action, const store:
   co_return result;
 }
 
+void Engine::write_metrics(metrics::Exposition& out) const {
+  out.gauge("tabella_tables", "Tables", static_cast<double>(catalogue_.all().size()));
+  out.gauge("tabella_streams", "Streams, those that are disabled but can still be read included",
+            static_cast<double>(streams_.all().size()));
+  out.counter("tabella_ttl_deleted_total", "Items that were deleted because their time had come",
+              static_cast<double>(expired_items_.load()));
+  out.gauge("tabella_ttl_lag_seconds", "How long the item that is due next to be deleted has been due",
+            static_cast<double>(expiry_lag_.load()));
+  out.histogram("tabella_stream_lag_seconds", "Age of the last record that a GetRecords returned",
+                record_ages_);
+  writer_.write_metrics(out);
+  database_.write_metrics(out);
+}
+
 // Ids are never used twice, so what a dropped table leaves behind cannot meet a new one.
 uint32_t Engine::take_id(WriteContext& context) {
   const uint32_t id = next_id_++;

@@ -70,6 +70,10 @@ class Engine final : public store::Store {
   store::Async<void> untag_resource(store::UntagResourceRequest request) override;
   store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string arn) override;
 
+  // Whether the store takes writes.
+  bool healthy() const { return writer_.healthy(); }
+  void write_metrics(metrics::Exposition& out) const;
+
   // Finishes what was begun, makes it durable and lets go of the folder. No call may be under way or follow.
   void close();
 
@@ -103,7 +107,10 @@ class Engine final : public store::Store {
   Streams streams_;
   expression::Caches caches_;
   uint32_t next_id_ = 1;  // the writer's thread only, once open
-  Writer writer_;         // last: its thread uses all of the above
+  metrics::Counter expired_items_ = 0;
+  std::atomic<int64_t> expiry_lag_ = 0;  // seconds
+  metrics::Histogram record_ages_{metrics::latency_bounds()};
+  Writer writer_;  // last: its thread uses all of the above
 };
 
 }  // namespace tabella::engine

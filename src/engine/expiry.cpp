@@ -56,13 +56,14 @@ void remove_expiry_entries(WriteContext& context, const Expiry& expiry) {
   context.batch().remove_range(prefix, keys::end_of(prefix));
 }
 
-bool sweep_expired(WriteContext& context, const TableSchema& table, size_t most) {
+Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most) {
   const auto& expiry = *table.expiry;
   const auto now = seconds(context.now());
   auto& swept_to = *expiry.swept_to;
   const auto end = keys::expiries_from(expiry.id, now + 1);
   auto from = std::max(swept_to, keys::expiries_from(expiry.id, now - std::min(now, kFiveYears)));
-  if (from >= end) return false;
+  if (from >= end) return {};
+  Swept swept;
   auto cursor = context.database().range(std::move(from), end, Database::Direction::forward, false);
   for (; cursor.valid() && most > 0; cursor.next(), --most) {
     // The entries may be those of before a change that is on its way: the item as it is now decides.
@@ -72,12 +73,14 @@ bool sweep_expired(WriteContext& context, const TableSchema& table, size_t most)
     change.old = item::Item(std::move(*stored));
     if (due_second(expiry, *change.old) != keys::due_of(cursor.key())) continue;
     write_change(context, table, change, nullptr);
+    ++swept.deleted;
   }
-  const bool more = cursor.valid();
-  swept_to = more ? std::string(cursor.key()) : end;
+  swept.more = cursor.valid();
+  if (swept.more) swept.behind = now - keys::due_of(cursor.key());
+  swept_to = swept.more ? std::string(cursor.key()) : end;
   if (const auto* uncommitted = context.uncommitted_expiry(expiry.id))
     swept_to = std::min(swept_to, *uncommitted);
-  return more;
+  return swept;
 }
 
 }  // namespace tabella::engine

@@ -16,10 +16,16 @@ std::optional<uint64_t> due_second(const Expiry& expiry, item::ItemView item);
 // Keeps the entry of an item that changes.
 void write_expiry(WriteContext& context, const TableSchema& table, const ItemChange& change);
 
-// Deletes up to `most` items that are due; whether there may be more. An item that is not due any more when
+struct Swept {
+  size_t deleted = 0;
+  bool more = false;    // there are items left that are due,
+  uint64_t behind = 0;  // for so many seconds
+};
+
+// Deletes up to `most` items that are due. An item that is not due any more when
 // its turn comes stays, and so does one whose time is more than five years past: AWS takes that for a
 // mistake.
-bool sweep_expired(WriteContext& context, const TableSchema& table, size_t most);
+Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most);
 
 // All entries, when time to live is disabled or the table goes.
 void remove_expiry_entries(WriteContext& context, const Expiry& expiry);

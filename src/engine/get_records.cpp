@@ -168,6 +168,7 @@ Result<store::GetRecordsResult> Engine::get_records_now(const store::GetRecordsR
     bytes += cursor.value().size();
     result.records.push_back(to_record(*stream, iterator.position, view));
   }
+  if (!result.records.empty()) record_ages_.observe(now - result.records.back().created);
   if (!shard->closed || cursor.valid()) {
     iterator.issued = now;
     result.next = encode_iterator(iterator);

@@ -18,12 +18,17 @@ constexpr std::chrono::milliseconds kPause{100};
 std::chrono::milliseconds Engine::keep_house(WriteContext& context, bool busy) {
   const size_t slice = busy ? kBusySlice : kSlice;
   bool more = false;
+  uint64_t behind = 0;
   for (const auto& seen : catalogue_.all()) {
     if (!seen->expiry) continue;
     const auto table = context.table(seen->name());
-    if (table && table->expiry && table->expiry->id == seen->expiry->id)
-      more = sweep_expired(context, *table, slice) || more;
+    if (!table || !table->expiry || table->expiry->id != seen->expiry->id) continue;
+    const auto swept = sweep_expired(context, *table, slice);
+    expired_items_ += swept.deleted;
+    more = more || swept.more;
+    behind = std::max(behind, swept.behind);
   }
+  expiry_lag_ = static_cast<int64_t>(behind);
   more = forget_tokens(context, slice) || more;
   trim_streams(context, streams_);
   return more ? std::chrono::milliseconds{0} : kPause;

@@ -239,17 +239,34 @@ void Writer::commit(Group& group) {
     try {
       stored_.items.before_commit(context.written_);
       context.fill_batch();
+      const auto begun = std::chrono::steady_clock::now();
       if (!context.batch_.empty()) stored_.database.write(context.batch_);
+      commit_times_.observe(std::chrono::steady_clock::now() - begun);
+      group_sizes_.observe(static_cast<double>(group.jobs.size()));
       unflushed_ += context.batch_.bytes();
       publish(context);
     } catch (const std::exception& error) {
       stored_.items.after_failure(context.written_);
       log::error("a commit failed, and nothing is written from here on: {}", error.what());
       broken_ = std::current_exception();
+      failed_ = true;
     }
   }
   if (broken_)
     for (Job* job : group.jobs) job->failure = broken_;
+}
+
+void Writer::write_metrics(metrics::Exposition& out) const {
+  size_t waiting = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = queue_.size();
+  }
+  out.gauge("tabella_write_queue_depth", "Changes that wait for the writer", static_cast<double>(waiting));
+  out.histogram("tabella_write_group_size", "Changes that were committed together", group_sizes_);
+  out.histogram("tabella_commit_seconds", "Time that commits took, the sync included", commit_times_);
+  out.gauge("tabella_writes_stopped", "1 if a commit failed and nothing is written any more",
+            healthy() ? 0 : 1);
 }
 
 void Writer::publish(const WriteContext& context) {

@@ -21,6 +21,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
+#include "base/metrics.h"
 #include "engine/write_context.h"
 
 namespace tabella::engine {
@@ -46,6 +47,10 @@ class Writer {
   void run_in_background(Background work);
   // To be set once.
   void run_in_time(Tick tick);
+
+  // Whether writes are taken: a commit that failed ends that.
+  bool healthy() const { return !failed_; }
+  void write_metrics(metrics::Exposition& out) const;
 
   // Finishes what is queued and stops. Background work is left where it is.
   void stop();
@@ -75,7 +80,7 @@ class Writer {
 
   const Stored stored_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_writer_;
   std::condition_variable wake_committer_;
   // Guarded by mutex_:
@@ -97,7 +102,11 @@ class Writer {
   // A commit that failed leaves it unknown what is on disk: nothing is written any more. The committer's
   // thread only.
   std::exception_ptr broken_;
+  std::atomic<bool> failed_ = false;   // whether it is
   std::atomic<size_t> unflushed_ = 0;  // bytes written since the last flush
+
+  metrics::Histogram group_sizes_{metrics::size_bounds()};
+  metrics::Histogram commit_times_{metrics::latency_bounds()};
 
   std::thread committer_;
   std::thread thread_;

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_text.h"
+
 namespace tabella::item {
 
 class JsonValue {
@@ -63,9 +65,6 @@ class JsonDocument {
 
 // AWS takes the words true, yes, 1 and false, no, 0 for booleans, in any case.
 std::optional<bool> boolean_word(std::string_view word);
-
-// Appends `text` as a JSON string, quotes included.
-void append_json_string(std::string& out, std::string_view text);
 
 // Writes one JSON object, member by member.
 class JsonObjectWriter {

@@ -72,7 +72,7 @@ void append_unprocessed(std::string& out, const store::BatchGetTable& table) {
   }
   if (table.attributes_to_get) {
     item::JsonArrayWriter attributes(json.key("AttributesToGet"));
-    for (const auto& name : *table.attributes_to_get) item::append_json_string(attributes.element(), name);
+    for (const auto& name : *table.attributes_to_get) append_json_string(attributes.element(), name);
   }
 }
 

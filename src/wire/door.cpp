@@ -70,51 +70,59 @@ Wire<std::string> unpack(const HttpRequest& request, std::string_view encoding) 
   return std::unexpected(std::move(error));
 }
 
+void log_request(const HttpRequest& request, const HttpResponse& response, std::string_view request_id,
+                 std::chrono::nanoseconds took) {
+  log::write(
+      log::Level::debug, "request",
+      {{"request_id", std::string(request_id)},
+       {"target", std::string(request.header("x-amz-target"))},
+       {"status", std::to_string(response.status)},
+       {"milliseconds", fmt::format("{:.3f}", std::chrono::duration<double, std::milli>(took).count())}});
+}
+
 }  // namespace
 
-awaitable<Wire<>> Door::execute(const HttpRequest& request, std::string_view body, std::string& out) {
+awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation* operation,
+                                std::string_view body, std::string& out) {
   thread_local item::JsonDocument document;
   const auto json = body.empty() ? std::nullopt : document.parse(body);
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
-  const auto operation = find_operation(request.header("x-amz-target"));
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
   if (!verifier_.required())
     if (auto parsed = parse_authorization(request); !parsed)
       co_return std::unexpected(std::move(parsed).error());
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
-  co_return co_await operation(OperationContext{store_, request.header("host")}, *json, out);
+  co_return co_await operation->run(OperationContext{store_, request.header("host")}, *json, out);
 }
 
 // Signature over the bytes as sent, then unpacking, then the operation.
-awaitable<void> Door::call(const HttpRequest& request, HttpResponse& response) {
-  Wire<> result;
+awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* operation,
+                             std::string_view request_id, std::string& out) {
   std::string unpacked;
   std::string_view body = request.body;
-  if (verifier_.required()) result = verifier_.verify(request);
-  if (const auto encoding = request.header("content-encoding"); result && !encoding.empty()) {
-    if (auto bytes = unpack(request, encoding)) {
-      unpacked = std::move(*bytes);
-      body = unpacked;
-    } else {
-      result = std::unexpected(std::move(bytes).error());
-    }
+  if (verifier_.required())
+    if (auto verified = verifier_.verify(request); !verified) co_return verified;
+  if (const auto encoding = request.header("content-encoding"); !encoding.empty()) {
+    auto bytes = unpack(request, encoding);
+    if (!bytes) co_return std::unexpected(std::move(bytes).error());
+    unpacked = std::move(*bytes);
+    body = unpacked;
   }
-  if (result) {
-    try {
-      result = co_await execute(request, body, response.body);
-    } catch (const std::exception& error) {
-      log::error("{} failed: {}", request.header("x-amz-target"), error.what());
-      result = std::unexpected(internal_error());
-    }
+  try {
+    co_return co_await execute(request, operation, body, out);
+  } catch (const std::exception& error) {
+    log::write(log::Level::error, "a request failed",
+               {{"request_id", std::string(request_id)},
+                {"target", std::string(request.header("x-amz-target"))},
+                {"error", error.what()}});
+    co_return std::unexpected(internal_error());
   }
-  if (result) co_return;
-  response.status = result.error().status;
-  response.body = error_body(result.error());
 }
 
 awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response) {
-  response.add_header("x-amzn-RequestId", make_request_id());
+  const auto request_id = make_request_id();
+  response.add_header("x-amzn-RequestId", request_id);
   add_cors(request, response);
   if (request.method == "OPTIONS" && request.has_header("origin")) {
     answer_preflight(request, response);
@@ -134,7 +142,16 @@ awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response)
     co_return;
   }
   response.content_type = type == kAmzJson ? kAmzJson : kJson;
-  co_await call(request, response);
+  const auto begun = std::chrono::steady_clock::now();
+  const auto* operation = find_operation(request.header("x-amz-target"));
+  const auto result = co_await call(request, operation, request_id, response.body);
+  if (!result) {
+    response.status = result.error().status;
+    response.body = error_body(result.error());
+  }
+  const auto took = std::chrono::steady_clock::now() - begun;
+  metrics_.add(operation, result, took);
+  if (log::enabled(log::Level::debug)) log_request(request, response, request_id, took);
   compress_body(request, response);
   seal(response);
 }

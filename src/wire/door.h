@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "net/http.h"
 #include "store/store.h"
+#include "wire/operations.h"
+#include "wire/request_metrics.h"
 #include "wire/sigv4.h"
 
 namespace tabella::wire {
@@ -23,13 +25,17 @@ class Door {
 
   boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
 
+  void write_metrics(metrics::Exposition& out) const { metrics_.write(out); }
+
  private:
-  boost::asio::awaitable<void> call(const net::HttpRequest& request, net::HttpResponse& response);
-  boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, std::string_view body,
-                                         std::string& out);
+  boost::asio::awaitable<Wire<>> call(const net::HttpRequest& request, const NamedOperation* operation,
+                                      std::string_view request_id, std::string& out);
+  boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, const NamedOperation* operation,
+                                         std::string_view body, std::string& out);
 
   store::Store& store_;
   const SignatureVerifier verifier_;
+  RequestMetrics metrics_;
 };
 
 inline constexpr size_t kMaxBody = 16u << 20;

@@ -2,62 +2,57 @@
 
 #include <algorithm>
 #include <array>
-#include <span>
-#include <utility>
 
 namespace tabella::wire {
 namespace {
 
-using Named = std::pair<std::string_view, Operation>;
+constexpr std::string_view kVersion = "_20120810.";
 
-constexpr std::array<Named, 25> kOperations = {{
-    {"GetItem", get_item},
-    {"PutItem", put_item},
-    {"UpdateItem", update_item},
-    {"Query", query},
-    {"DeleteItem", delete_item},
-    {"Scan", scan},
-    {"BatchGetItem", batch_get_item},
-    {"BatchWriteItem", batch_write_item},
-    {"TransactWriteItems", transact_write_items},
-    {"TransactGetItems", transact_get_items},
-    {"ExecuteStatement", execute_statement},
-    {"BatchExecuteStatement", batch_execute_statement},
-    {"ExecuteTransaction", execute_transaction},
-    {"CreateTable", create_table},
-    {"DescribeTable", describe_table},
-    {"UpdateTable", update_table},
-    {"DeleteTable", delete_table},
-    {"ListTables", list_tables},
-    {"UpdateTimeToLive", update_time_to_live},
-    {"DescribeTimeToLive", describe_time_to_live},
-    {"TagResource", tag_resource},
-    {"UntagResource", untag_resource},
-    {"ListTagsOfResource", list_tags_of_resource},
-    {"DescribeLimits", describe_limits},
-    {"DescribeEndpoints", describe_endpoints},
-}};
-
-constexpr std::array<Named, 4> kStreamOperations = {{
-    {"GetRecords", get_records},
-    {"GetShardIterator", get_shard_iterator},
-    {"DescribeStream", describe_stream},
-    {"ListStreams", list_streams},
-}};
-
-Operation find_in(std::span<const Named> operations, std::string_view name) {
-  const auto at = std::ranges::find_if(operations, [&](const auto& entry) { return entry.first == name; });
-  return at == operations.end() ? nullptr : at->second;
-}
+// The busiest first: they are looked for in this order.
+constexpr auto kOperations = std::to_array<NamedOperation>({
+    {"DynamoDB", "GetItem", get_item},
+    {"DynamoDB", "PutItem", put_item},
+    {"DynamoDB", "UpdateItem", update_item},
+    {"DynamoDB", "Query", query},
+    {"DynamoDB", "DeleteItem", delete_item},
+    {"DynamoDB", "Scan", scan},
+    {"DynamoDB", "BatchGetItem", batch_get_item},
+    {"DynamoDB", "BatchWriteItem", batch_write_item},
+    {"DynamoDB", "TransactWriteItems", transact_write_items},
+    {"DynamoDB", "TransactGetItems", transact_get_items},
+    {"DynamoDB", "ExecuteStatement", execute_statement},
+    {"DynamoDB", "BatchExecuteStatement", batch_execute_statement},
+    {"DynamoDB", "ExecuteTransaction", execute_transaction},
+    {"DynamoDB", "CreateTable", create_table},
+    {"DynamoDB", "DescribeTable", describe_table},
+    {"DynamoDB", "UpdateTable", update_table},
+    {"DynamoDB", "DeleteTable", delete_table},
+    {"DynamoDB", "ListTables", list_tables},
+    {"DynamoDB", "UpdateTimeToLive", update_time_to_live},
+    {"DynamoDB", "DescribeTimeToLive", describe_time_to_live},
+    {"DynamoDB", "TagResource", tag_resource},
+    {"DynamoDB", "UntagResource", untag_resource},
+    {"DynamoDB", "ListTagsOfResource", list_tags_of_resource},
+    {"DynamoDB", "DescribeLimits", describe_limits},
+    {"DynamoDB", "DescribeEndpoints", describe_endpoints},
+    {"DynamoDBStreams", "GetRecords", get_records},
+    {"DynamoDBStreams", "GetShardIterator", get_shard_iterator},
+    {"DynamoDBStreams", "DescribeStream", describe_stream},
+    {"DynamoDBStreams", "ListStreams", list_streams},
+});
 
 }  // namespace
 
-Operation find_operation(std::string_view target) {
-  constexpr std::string_view kTables = "DynamoDB_20120810.";
-  constexpr std::string_view kStreams = "DynamoDBStreams_20120810.";
-  if (target.starts_with(kTables)) return find_in(kOperations, target.substr(kTables.size()));
-  if (target.starts_with(kStreams)) return find_in(kStreamOperations, target.substr(kStreams.size()));
-  return nullptr;
+std::span<const NamedOperation> all_operations() { return kOperations; }
+
+const NamedOperation* find_operation(std::string_view target) {
+  const auto version = target.find(kVersion);
+  if (version == std::string_view::npos) return nullptr;
+  const auto service = target.substr(0, version);
+  const auto name = target.substr(version + kVersion.size());
+  const auto at = std::ranges::find_if(kOperations,
+                                       [&](const auto& o) { return o.name == name && o.service == service; });
+  return at == kOperations.end() ? nullptr : &*at;
 }
 
 }  // namespace tabella::wire

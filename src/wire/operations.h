@@ -2,6 +2,7 @@
 // own. operations.cpp maps DynamoDB's names to them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -23,8 +24,15 @@ struct OperationContext {
 using Operation = boost::asio::awaitable<Wire<>> (*)(OperationContext context, JsonValue body,
                                                      std::string& out);
 
+struct NamedOperation {
+  std::string_view service;  // "DynamoDB" or "DynamoDBStreams"
+  std::string_view name;
+  Operation run;
+};
+
+std::span<const NamedOperation> all_operations();
 // By target, as in "DynamoDB_20120810.PutItem". Null if there is no such operation.
-Operation find_operation(std::string_view target);
+const NamedOperation* find_operation(std::string_view target);
 
 #define TABELLA_OPERATION(NAME) \
   boost::asio::awaitable<Wire<>> NAME(OperationContext context, JsonValue body, std::string& out)

@@ -281,7 +281,7 @@ void append_index(std::string& out, const IndexDescription& index, const TableDe
     projection.string("ProjectionType", name_of(kProjections, *d.projection));
     if (d.non_key_attributes) {
       JsonArrayWriter names(projection.key("NonKeyAttributes"));
-      for (const auto& name : *d.non_key_attributes) item::append_json_string(names.element(), name);
+      for (const auto& name : *d.non_key_attributes) append_json_string(names.element(), name);
     }
   }
   if (!global) return;

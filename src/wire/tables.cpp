@@ -32,7 +32,7 @@ void append_list(std::string& out, const store::ListTablesResult& result) {
   item::JsonObjectWriter json(out);
   {
     item::JsonArrayWriter names(json.key("TableNames"));
-    for (const auto& name : result.names) item::append_json_string(names.element(), name);
+    for (const auto& name : result.names) append_json_string(names.element(), name);
   }
   if (result.last) json.string("LastEvaluatedTableName", *result.last);
 }

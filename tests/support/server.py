@@ -33,7 +33,7 @@ class Server:
 
     def start(self):
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--data", self.folder, "--dynamodb", f"127.0.0.1:{self.port}", "--log-level", "warning",
+            [BINARY, "serve", "--data", self.folder, "--dynamodb", f"127.0.0.1:{self.port}", "--http", "off", "--log-level", "warning",
              *self.options], stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if "serves DynamoDB on" not in line:
