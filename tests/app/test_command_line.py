@@ -1,5 +1,6 @@
 """What a user sees of the binary: help, mistakes in one sentence, configuration, a clean end."""
 
+import json
 import os
 import signal
 import socket
@@ -9,7 +10,10 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.error
 import urllib.request
+
+import boto3
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from server import BINARY, Server, free_port  # noqa: E402
@@ -28,7 +32,7 @@ class CommandLineTest(unittest.TestCase):
 
     def test_help_names_every_option(self):
         text = run("serve", "--help").stdout
-        for option in ("--data", "--dynamodb", "--durability", "--access-key", "--tls-cert", "--tls-key", "--threads", "--log-level", "--config"):
+        for option in ("--data", "--dynamodb", "--durability", "--access-key", "--tls-cert", "--tls-key", "--threads", "--log-level", "--log-format", "--http", "--config"):
             self.assertIn(option, text)
         self.assertIn("TABELLA_DATA", text)
         self.assertIn("tabella 0.", run("--version").stdout)
@@ -41,6 +45,10 @@ class CommandLineTest(unittest.TestCase):
         self.assert_refused(run("serve", "--tls-cert", "x"), "--tls-key")
         self.assert_refused(run("serve", "--threads", "many"), "--threads")
         self.assert_refused(run("serve", "--log-level", "loud"), "loud")
+        self.assert_refused(run("serve", "--log-format", "xml"), "xml", "json")
+        self.assert_refused(run("serve", "--http", "8025"), "HOST:PORT")
+        self.assert_refused(run("verify"), "folder")
+        self.assert_refused(run("verify", "/nowhere"), "no store in /nowhere")
         self.assert_refused(run("serve", "--config", "/nowhere.toml"), "nowhere.toml")
         self.assert_refused(run())
 
@@ -87,6 +95,60 @@ class CommandLineTest(unittest.TestCase):
             with open(config, "w") as file:
                 file.write("data = \n")
             self.assert_refused(run("serve", "--config", config), "TOML")
+
+    def test_tells_about_itself(self):
+        port = free_port()
+        with Server("--http", f"127.0.0.1:{port}") as server:
+            def get(path):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                    return answer.read().decode()
+
+            client = boto3.client("dynamodb", endpoint_url=server.endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
+            client.create_table(TableName="seen", BillingMode="PAY_PER_REQUEST", AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+                                KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}])
+            for n in range(3):
+                client.put_item(TableName="seen", Item={"id": {"S": str(n)}})
+            with self.assertRaises(client.exceptions.ResourceNotFoundException):
+                client.get_item(TableName="unseen", Key={"id": {"S": "1"}})
+            client.close()
+            self.assertEqual(get("/healthz"), "ok\n")
+            metrics = get("/metrics")
+            for line in ('tabella_requests_total{operation="PutItem",result="ok"} 3', 'tabella_request_seconds_count{operation="PutItem"} 3',
+                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 1",
+                         "# TYPE tabella_commit_seconds histogram", "tabella_write_group_size_count", "tabella_write_queue_depth 0",
+                         "tabella_ttl_lag_seconds 0", "# TYPE tabella_stream_lag_seconds histogram", "tabella_rocksdb_memtable_bytes"):
+                self.assertIn(line, metrics)
+            for line in metrics.splitlines():
+                self.assertRegex(line, r'^(# (HELP|TYPE) .+|[a-z_]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+.e0-9]+)$')
+            with self.assertRaises(urllib.error.HTTPError) as missing:
+                get("/nothing")
+            self.assertEqual(missing.exception.code, 404)
+            missing.exception.close()
+
+    def test_logs_requests_with_their_ids(self):
+        for options, read in ((["--log-format", "json"], json.loads), ([], lambda line: dict(part.split("=", 1) for part in line.split() if "=" in part))):
+            with tempfile.TemporaryFile("w+") as log:
+                server = Server("--log-level", "debug", *options)
+                server.start(stderr=log)
+                request = urllib.request.Request(server.endpoint, b"{}", {
+                    "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "DynamoDB_20120810.ListTables", "X-Amz-Date": "20260101T000000Z",
+                    "Authorization": "AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, Signature=0"})
+                with urllib.request.urlopen(request, timeout=10) as answer:
+                    request_id = answer.headers["x-amzn-RequestId"]
+                self.assertEqual(server.stop(), 0)
+                server.__exit__()
+                log.seek(0)
+                line = read(next(line for line in log if request_id in line))
+                self.assertEqual((line["request_id"], line["target"], line["status"]), (request_id, "DynamoDB_20120810.ListTables", "200"))
+
+    def test_verifies_a_store_at_rest(self):
+        with Server() as server:
+            self.assert_refused(run("verify", server.folder), "in use")
+            self.assertEqual(server.stop(), 0)
+            verified = run("verify", server.folder)
+            self.assertEqual((verified.returncode, verified.stderr), (0, ""))
+            self.assertIn("0 tables, 0 items", verified.stdout)
+            self.assertIn("all is well", verified.stdout)
 
     def test_stops_cleanly_with_many_threads_and_connections(self):
         for _ in range(5):

@@ -1,9 +1,9 @@
 // Every operation's reader: the first byte chooses the operation, the rest is the body. What is read as an
 // item must survive being written and read again.
-#include <array>
 #include <cstdint>
 #include <cstdlib>
 
+#include <fmt/format.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -12,21 +12,17 @@
 #include "item/attribute_json.h"
 #include "support/empty_store.h"
 #include "wire/door.h"
+#include "wire/operations.h"
 
 namespace {
 
 using namespace tabella;
 
-constexpr std::array<std::string_view, 18> kTargets = {
-    "DynamoDB_20120810.GetItem",        "DynamoDB_20120810.PutItem",
-    "DynamoDB_20120810.UpdateItem",     "DynamoDB_20120810.Query",
-    "DynamoDB_20120810.DeleteItem",     "DynamoDB_20120810.Scan",
-    "DynamoDB_20120810.BatchGetItem",   "DynamoDB_20120810.BatchWriteItem",
-    "DynamoDB_20120810.CreateTable",    "DynamoDB_20120810.DescribeTable",
-    "DynamoDB_20120810.UpdateTable",    "DynamoDB_20120810.DeleteTable",
-    "DynamoDB_20120810.ListTables",     "DynamoDB_20120810.TagResource",
-    "DynamoDB_20120810.UntagResource",  "DynamoDB_20120810.ListTagsOfResource",
-    "DynamoDB_20120810.DescribeLimits", "DynamoDB_20120810.DescribeEndpoints"};
+std::string target_of(uint8_t choice) {
+  const auto operations = wire::all_operations();
+  const auto& operation = operations[choice % operations.size()];
+  return fmt::format("{}_20120810.{}", operation.service, operation.name);
+}
 
 void check_item_round_trip(std::string_view body) {
   static item::JsonDocument document;
@@ -52,6 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static wire::Door door(store, clock, {});
   log::set_level("off");
   const std::string_view body(reinterpret_cast<const char*>(data + 1), size - 1);
+  const auto target = target_of(data[0]);
   const net::HttpRequest request{
       .method = "POST",
       .target = "/",
@@ -59,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                   {"Content-Type", "application/x-amz-json-1.0"},
                   {"X-Amz-Date", "20260101T000000Z"},
                   {"Authorization", "AWS4-HMAC-SHA256 Credential=a/b/c/d/e, SignedHeaders=host, Signature=0"},
-                  {"X-Amz-Target", kTargets[data[0] % kTargets.size()]}},
+                  {"X-Amz-Target", target}},
       .body = body};
   net::HttpResponse response;
   boost::asio::io_context context;

@@ -3,6 +3,7 @@
 import decimal
 import os
 import sys
+import time
 import unittest
 
 import boto3
@@ -12,7 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from server import Server  # noqa: E402
+from server import Server, wait_until  # noqa: E402
 
 SETTINGS = dict(region_name="eu-central-1", aws_access_key_id="anything", aws_secret_access_key="at-all")
 
@@ -22,6 +23,7 @@ class Boto3Test(unittest.TestCase):
     def setUpClass(cls):
         cls.server = Server().start()
         cls.client = boto3.client("dynamodb", endpoint_url=cls.server.endpoint, **SETTINGS)
+        cls.streams = boto3.client("dynamodbstreams", endpoint_url=cls.server.endpoint, **SETTINGS)
         cls.resource = boto3.resource("dynamodb", endpoint_url=cls.server.endpoint, **SETTINGS)
         cls.table = cls.resource.create_table(
             TableName="orders", BillingMode="PAY_PER_REQUEST",
@@ -40,6 +42,7 @@ class Boto3Test(unittest.TestCase):
     @classmethod
     def tearDownClass(cls):
         cls.client.close()
+        cls.streams.close()
         assert cls.server.stop() == 0
 
     def test_keeps_every_type(self):
@@ -88,7 +91,7 @@ class Boto3Test(unittest.TestCase):
     def test_batches(self):
         keys = [{"customer": {"S": f"c{n % 3}"}, "number": {"N": str(n)}} for n in range(40)]
         found = self.client.batch_get_item(RequestItems={"orders": {"Keys": keys, "ProjectionExpression": "customer"}},
-                                           ReturnConsumedCapacity="TOTAL")
+                                           ReturnConsumedCapacity="INDEXES")
         self.assertEqual(len(found["Responses"]["orders"]), 40)
         self.assertEqual(found["UnprocessedKeys"], {})
         self.assertEqual(found["ConsumedCapacity"][0]["TableName"], "orders")
@@ -117,6 +120,102 @@ class Boto3Test(unittest.TestCase):
                 break
         found = self.table.query(IndexName="by_number", KeyConditionExpression=Key("number").eq(77))
         self.assertEqual(found["Items"], [{"customer": "c2", "number": 77}])
+
+    def create_with_stream(self, name):
+        return self.client.create_table(
+            TableName=name, BillingMode="PAY_PER_REQUEST", AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+            StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})["TableDescription"]["LatestStreamArn"]
+
+    def records(self, arn):
+        records = []
+        for shard in self.streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
+            iterator = self.streams.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], ShardIteratorType="TRIM_HORIZON")["ShardIterator"]
+            page = self.streams.get_records(ShardIterator=iterator)
+            while page["Records"]:
+                records += page["Records"]
+                page = self.streams.get_records(ShardIterator=page["NextShardIterator"])
+        return records
+
+    def test_runs_transactions(self):
+        def move(amount, source, target):
+            change = lambda key, expression, condition: {"Update": {
+                "TableName": "orders", "Key": {"customer": {"S": key}, "number": {"N": "0"}}, "UpdateExpression": expression,
+                "ExpressionAttributeValues": {":n": {"N": str(amount)}}, **({"ConditionExpression": condition} if condition else {})}}
+            return self.client.transact_write_items(TransactItems=[change(source, "SET balance = balance - :n", "balance >= :n"),
+                                                                   change(target, "ADD balance :n", None)], ReturnConsumedCapacity="INDEXES")
+        self.table.put_item(Item={"customer": "ann", "number": 0, "balance": 10})
+        self.assertEqual(move(7, "ann", "bob")["ConsumedCapacity"][0]["Table"]["WriteCapacityUnits"], 4)
+        with self.assertRaises(self.client.exceptions.TransactionCanceledException) as canceled:
+            move(7, "ann", "bob")
+        self.assertEqual([reason["Code"] for reason in canceled.exception.response["CancellationReasons"]], ["ConditionalCheckFailed", "None"])
+        read = self.client.transact_get_items(TransactItems=[
+            {"Get": {"TableName": "orders", "Key": {"customer": {"S": key}, "number": {"N": "0"}}, "ProjectionExpression": "balance"}} for key in ("ann", "bob")])
+        self.assertEqual([response["Item"] for response in read["Responses"]], [{"balance": {"N": "3"}}, {"balance": {"N": "7"}}])
+
+    def test_repeats_a_transaction_by_its_token(self):
+        request = dict(ClientRequestToken="once", TransactItems=[{"Update": {
+            "TableName": "orders", "Key": {"customer": {"S": "token"}, "number": {"N": "0"}}, "UpdateExpression": "ADD n :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}}}}])
+        for _ in range(3):
+            self.client.transact_write_items(**request)
+        self.assertEqual(self.table.get_item(Key={"customer": "token", "number": 0})["Item"]["n"], 1)
+        request["TransactItems"][0]["Update"]["UpdateExpression"] = "ADD m :one"
+        with self.assertRaises(self.client.exceptions.IdempotentParameterMismatchException):
+            self.client.transact_write_items(**request)
+
+    def test_runs_partiql(self):
+        self.client.execute_statement(Statement="INSERT INTO orders VALUE {'customer': ?, 'number': ?, 'state': 'sent', 'lines': [1, 2]}",
+                                      Parameters=[{"S": "ql"}, {"N": "1"}])
+        with self.assertRaises(self.client.exceptions.DuplicateItemException):
+            self.client.execute_statement(Statement="INSERT INTO orders VALUE {'customer': 'ql', 'number': 1}")
+        self.client.execute_statement(Statement="UPDATE orders SET lines = list_append(lines, [3]) WHERE customer = 'ql' AND number = 1")
+        found = self.client.execute_statement(Statement='SELECT lines FROM "orders"."by_state" WHERE state = ?', Parameters=[{"S": "sent"}])
+        self.assertEqual(found["Items"], [{"lines": {"L": [{"N": "1"}, {"N": "2"}, {"N": "3"}]}}])
+        items, request = [], dict(Statement="SELECT number FROM orders WHERE customer = 'c1' ORDER BY number DESC", Limit=7)
+        while True:
+            page = self.client.execute_statement(**request)
+            items += [int(item["number"]["N"]) for item in page["Items"]]
+            if "NextToken" not in page:
+                break
+            request["NextToken"] = page["NextToken"]
+        self.assertEqual(items, sorted(range(1, 120, 3), reverse=True))
+        batch = self.client.batch_execute_statement(Statements=[
+            {"Statement": "SELECT state FROM orders WHERE customer = 'ql' AND number = 1"}, {"Statement": "SELECT * FROM nowhere WHERE a = 1"}])
+        self.assertEqual(batch["Responses"][0]["Item"], {"state": {"S": "sent"}})
+        self.assertEqual(batch["Responses"][1]["Error"]["Code"], "ResourceNotFound")
+        self.client.execute_transaction(TransactStatements=[{"Statement": "DELETE FROM orders WHERE customer = 'ql' AND number = 1"}])
+        self.assertEqual(self.client.execute_statement(Statement="SELECT * FROM orders WHERE customer = 'ql'")["Items"], [])
+
+    def test_reads_streams(self):
+        arn = self.create_with_stream("streamed")
+        self.assertIn(arn, [stream["StreamArn"] for stream in self.streams.list_streams()["Streams"]])
+        key = {"id": {"S": "a"}}
+        self.client.put_item(TableName="streamed", Item={**key, "n": {"N": "1"}})
+        self.client.put_item(TableName="streamed", Item={**key, "n": {"N": "1"}})
+        self.client.update_item(TableName="streamed", Key=key, UpdateExpression="SET n = :n", ExpressionAttributeValues={":n": {"N": "2"}})
+        self.client.delete_item(TableName="streamed", Key=key)
+        records = self.records(arn)
+        self.assertEqual([record["eventName"] for record in records], ["INSERT", "MODIFY", "REMOVE"])
+        self.assertEqual(records[1]["dynamodb"]["OldImage"], {**key, "n": {"N": "1"}})
+        self.assertEqual(records[1]["dynamodb"]["NewImage"], {**key, "n": {"N": "2"}})
+        self.assertNotIn("userIdentity", records[2])
+        with self.assertRaises(self.streams.exceptions.ResourceNotFoundException):
+            self.streams.describe_stream(StreamArn=arn + "1")
+
+    def test_sees_time_to_live_in_the_stream(self):
+        arn = self.create_with_stream("mortal")
+        self.client.update_time_to_live(TableName="mortal", TimeToLiveSpecification={"Enabled": True, "AttributeName": "until"})
+        now = int(time.time())
+        for name, until in (("past", now - 10), ("soon", now + 1), ("later", now + 1000)):
+            self.client.put_item(TableName="mortal", Item={"id": {"S": name}, "until": {"N": str(until)}})
+        wait_until(lambda: self.client.scan(TableName="mortal")["Count"] == 1)
+        removed = [record for record in self.records(arn) if record["eventName"] == "REMOVE"]
+        self.assertEqual([record["dynamodb"]["Keys"]["id"]["S"] for record in removed], ["past", "soon"])
+        for record in removed:
+            self.assertEqual(record["userIdentity"], {"Type": "Service", "PrincipalId": "dynamodb.amazonaws.com"})
+        described = self.client.describe_time_to_live(TableName="mortal")["TimeToLiveDescription"]
+        self.assertEqual(described, {"TimeToLiveStatus": "ENABLED", "AttributeName": "until"})
 
 
 class SignatureTest(unittest.TestCase):

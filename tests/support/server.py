@@ -22,6 +22,9 @@ class Server:
 
     def __init__(self, *options, folder=None):
         self.options = list(options)
+        for option, value in (("--http", "off"), ("--log-level", "warning")):
+            if option not in options:
+                self.options += [option, value]
         self.port = free_port()
         self.own_folder = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="tabella-test-")
@@ -31,10 +34,9 @@ class Server:
     def endpoint(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self):
+    def start(self, stderr=None):
         self.process = subprocess.Popen(
-            [BINARY, "serve", "--data", self.folder, "--dynamodb", f"127.0.0.1:{self.port}", "--http", "off", "--log-level", "warning",
-             *self.options], stdout=subprocess.PIPE, text=True)
+            [BINARY, "serve", "--data", self.folder, "--dynamodb", f"127.0.0.1:{self.port}", *self.options], stdout=subprocess.PIPE, stderr=stderr, text=True)
         line = self.process.stdout.readline()
         if "serves DynamoDB on" not in line:
             raise AssertionError(f"the server did not start: {line!r}, exit code {self.process.poll()}")

@@ -12,9 +12,10 @@ import { after, before, test } from "node:test";
 const require = createRequire(join(process.env.SDK_MODULES, "package.json"));
 const sdk = require("@aws-sdk/client-dynamodb");
 const lib = require("@aws-sdk/lib-dynamodb");
+const streams = require("@aws-sdk/client-dynamodb-streams");
 
 const folder = mkdtempSync(join(tmpdir(), "tabella-js-"));
-let server, client, documents;
+let server, client, documents, streamClient;
 
 async function freePort() {
   const probe = createServer().listen(0, "127.0.0.1");
@@ -26,13 +27,15 @@ async function freePort() {
 
 before(async () => {
   const port = await freePort();
-  server = spawn(process.env.TABELLA, ["serve", "--data", folder, "--dynamodb", `127.0.0.1:${port}`]);
+  server = spawn(process.env.TABELLA, ["serve", "--data", folder, "--dynamodb", `127.0.0.1:${port}`, "--http", "off"]);
   await new Promise((resolve) => server.stdout.once("data", resolve));
-  client = new sdk.DynamoDBClient({
+  const settings = {
     endpoint: `http://127.0.0.1:${port}`,
     region: "us-east-1",
     credentials: { accessKeyId: "any", secretAccessKey: "thing" },
-  });
+  };
+  client = new sdk.DynamoDBClient(settings);
+  streamClient = new streams.DynamoDBStreamsClient(settings);
   documents = lib.DynamoDBDocumentClient.from(client);
   await client.send(
     new sdk.CreateTableCommand({
@@ -53,6 +56,7 @@ before(async () => {
 
 after(async () => {
   client.destroy();
+  streamClient.destroy();
   server.kill("SIGTERM");
   const code = await new Promise((resolve) => server.once("exit", resolve));
   rmSync(folder, { recursive: true });
@@ -116,4 +120,123 @@ test("conditional updates fail with their own exception", async () => {
 test("errors have AWS's names", async () => {
   await assert.rejects(client.send(new sdk.GetItemCommand({ TableName: "nowhere", Key: { k: { S: "x" } } })), { name: "ResourceNotFoundException" });
   await assert.rejects(client.send(new sdk.ScanCommand({ TableName: "notes", Limit: 0 })), { name: "ValidationException" });
+});
+
+// Follows a stream as consumers do: a shard's children are read once it has been read to its end.
+async function* follow(StreamArn, isDone) {
+  const finished = new Set();
+  const iterators = new Map();
+  while (!isDone()) {
+    const { StreamDescription } = await streamClient.send(new streams.DescribeStreamCommand({ StreamArn }));
+    const known = new Set(StreamDescription.Shards.map((shard) => shard.ShardId));
+    for (const { ShardId, ParentShardId } of StreamDescription.Shards) {
+      const parentDone = !ParentShardId || finished.has(ParentShardId) || !known.has(ParentShardId);
+      if (iterators.has(ShardId) || finished.has(ShardId) || !parentDone) continue;
+      const { ShardIterator } = await streamClient.send(
+        new streams.GetShardIteratorCommand({ StreamArn, ShardId, ShardIteratorType: "TRIM_HORIZON" }),
+      );
+      iterators.set(ShardId, ShardIterator);
+    }
+    for (const [ShardId, ShardIterator] of iterators) {
+      const page = await streamClient.send(new streams.GetRecordsCommand({ ShardIterator }));
+      for (const record of page.Records) yield { shard: ShardId, record };
+      if (page.NextShardIterator) iterators.set(ShardId, page.NextShardIterator);
+      else iterators.delete(ShardId) && finished.add(ShardId);
+    }
+  }
+}
+
+test("follows a stream across its shards, in the order of each item", async () => {
+  const created = await client.send(
+    new sdk.CreateTableCommand({
+      TableName: "followed",
+      BillingMode: "PAY_PER_REQUEST",
+      AttributeDefinitions: [{ AttributeName: "id", AttributeType: "S" }],
+      KeySchema: [{ AttributeName: "id", KeyType: "HASH" }],
+      StreamSpecification: { StreamEnabled: true, StreamViewType: "NEW_AND_OLD_IMAGES" },
+    }),
+  );
+  const [items, versions] = [20, 150];
+  const writing = (async () => {
+    for (let version = 1; version <= versions; ++version)
+      await Promise.all(
+        Array.from({ length: items }, (_, i) =>
+          documents.send(new lib.PutCommand({ TableName: "followed", Item: { id: `item-${i}`, version } })),
+        ),
+      );
+  })();
+  const last = new Map();
+  const shards = new Set();
+  let count = 0;
+  for await (const { shard, record } of follow(created.TableDescription.LatestStreamArn, () => count === items * versions)) {
+    ++count;
+    shards.add(shard);
+    const { id } = record.dynamodb.Keys;
+    const version = Number(record.dynamodb.NewImage.version.N);
+    assert.equal(version, (last.get(id.S) ?? 0) + 1, `${id.S} is out of order`);
+    assert.equal(record.eventName, version === 1 ? "INSERT" : "MODIFY");
+    if (version > 1) assert.equal(Number(record.dynamodb.OldImage.version.N), version - 1);
+    last.set(id.S, version);
+  }
+  await writing;
+  assert.equal(count, items * versions);
+  assert.ok(shards.size > 1, "more than one shard");
+});
+
+test("runs transactions and reads their reasons", async () => {
+  await documents.send(
+    new lib.TransactWriteCommand({
+      TransactItems: [
+        { Put: { TableName: "notes", Item: { owner: "tx", at: 1, text: "one" } } },
+        { Put: { TableName: "notes", Item: { owner: "tx", at: 2, text: "two" } } },
+      ],
+    }),
+  );
+  const read = await documents.send(
+    new lib.TransactGetCommand({
+      TransactItems: [1, 2, 3].map((at) => ({ Get: { TableName: "notes", Key: { owner: "tx", at } } })),
+    }),
+  );
+  assert.deepEqual(read.Responses.map((response) => response.Item?.text), ["one", "two", undefined]);
+  await assert.rejects(
+    documents.send(
+      new lib.TransactWriteCommand({
+        TransactItems: [
+          { Delete: { TableName: "notes", Key: { owner: "tx", at: 1 } } },
+          {
+            Update: {
+              TableName: "notes",
+              Key: { owner: "tx", at: 2 },
+              UpdateExpression: "SET #t = :t",
+              ConditionExpression: "#t = :x",
+              ExpressionAttributeNames: { "#t": "text" },
+              ExpressionAttributeValues: { ":t": "new", ":x": "other" },
+              ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+            },
+          },
+        ],
+      }),
+    ),
+    (error) => {
+      assert.equal(error.name, "TransactionCanceledException");
+      assert.deepEqual(error.CancellationReasons.map((reason) => reason.Code), ["None", "ConditionalCheckFailed"]);
+      assert.equal(error.CancellationReasons[1].Item.text.S ?? error.CancellationReasons[1].Item.text, "two");
+      return true;
+    },
+  );
+});
+
+test("runs PartiQL by itself and in transactions", async () => {
+  const execute = (Statement, Parameters) => documents.send(new lib.ExecuteStatementCommand({ Statement, Parameters }));
+  await execute("INSERT INTO notes VALUE {'owner': ?, 'at': ?, 'tags': ?}", ["ql", 1, ["a", "b"]]);
+  assert.deepEqual((await execute("SELECT tags[1] FROM notes WHERE owner = 'ql' AND at = 1")).Items, [{ "tags[1]": "b" }]);
+  await documents.send(
+    new lib.ExecuteTransactionCommand({
+      TransactStatements: [
+        { Statement: "UPDATE notes SET n = 5 WHERE owner = 'ql' AND at = 1" },
+        { Statement: "INSERT INTO notes VALUE {'owner': 'ql', 'at': 2}" },
+      ],
+    }),
+  );
+  assert.equal((await execute("SELECT * FROM notes WHERE owner = 'ql'")).Items.length, 2);
 });
