@@ -4,7 +4,7 @@ namespace tabella::engine {
 
 SchemaPtr Catalogue::find(std::string_view name) const {
   const std::lock_guard lock(mutex_);
-  const auto at = tables_.find(name);
+  const auto at = tables_.find(store::bare_table_name(name));
   return at == tables_.end() ? nullptr : at->second;
 }
 

@@ -19,7 +19,7 @@ using SchemaPtr = std::shared_ptr<const TableSchema>;
 // Thread-safe.
 class Catalogue {
  public:
-  SchemaPtr find(std::string_view name) const;
+  SchemaPtr find(std::string_view name) const;  // or ARN
   void put(SchemaPtr table);
   void drop(std::string_view name);
 

@@ -27,6 +27,12 @@ Result<> check_statement(const Statement& statement) {
   return {};
 }
 
+Result<> check_exists(const TableSchema& table, const Statement& statement) {
+  if (statement.kind != Statement::Kind::exists) return {};
+  if (key_in_where(table, statement) && !key_in_where(table, statement, true)) return {};
+  return refuse("EXISTS() must contain a single item read with additional condition");
+}
+
 Result<std::vector<PreparedStatement>> prepare_statements(const ExecuteTransactionRequest& request,
                                                           expression::Caches& caches) {
   std::vector<PreparedStatement> statements;
@@ -34,6 +40,7 @@ Result<std::vector<PreparedStatement>> prepare_statements(const ExecuteTransacti
     const auto explain = [&](const store::Error& error) {
       return refuse(fmt::format("Validation failed in TransactStatements[{}]: {}", i, error.message));
     };
+    if (request.statements[i].fault) return refuse(*request.statements[i].fault);
     auto statement = prepare_statement(request.statements[i], caches);
     if (!statement) return explain(statement.error());
     if (auto checked = check_statement(statement->tree()); !checked) return explain(checked.error());
@@ -66,6 +73,10 @@ Result<std::vector<WriteAction>> to_actions(std::vector<PreparedStatement>& stat
                                             const Catalogue& catalogue) {
   std::vector<WriteAction> actions;
   for (size_t i = 0; i < statements.size(); ++i) {
+    if (const auto table = catalogue.find(statements[i].tree().table))
+      if (auto checked = check_exists(*table, statements[i].tree()); !checked)
+        return refuse(
+            fmt::format("Validation failed in TransactStatements[{}]: {}", i, checked.error().message));
     auto action = to_action(statements[i], request.statements[i], catalogue);
     if (!action) return cancel_for(statements.size(), i, std::move(action).error());
     actions.push_back(std::move(*action));
@@ -96,6 +107,7 @@ Result<ExecuteTransactionResult> Engine::read_transaction(const std::vector<Prep
   ExecuteTransactionResult result;
   Accounts accounts(store::CapacityKind::read);
   auto items = database_.get_all(keys);
+  TABELLA_TRY(check_response_size(items));
   for (size_t i = 0; i < items.size(); ++i) {
     const size_t size = items[i] ? item::ItemView(*items[i]).size() : 0;
     accounts.of(tables[i]->name(), request.capacity).table_units += 2 * read_units(size, true);

@@ -101,26 +101,84 @@ Result<std::optional<KeyPredicate>> sort_predicate(const Condition& where, const
   return std::nullopt;
 }
 
-// The ranges of keys in which all that WHERE allows must be, in the order of the keys.
-Result<std::optional<std::vector<KeyRange>>> ranges_of(const ReadPlan& plan, const Statement& statement) {
-  const auto partition = partition_of(plan);
+// A range of keys, and the partition it is in.
+struct PartitionRange {
+  item::ValueView partition;
+  KeyRange range;
+};
+
+using Ranges = std::vector<PartitionRange>;
+
+// The ranges in which all that one branch of WHERE allows must be.
+Result<std::optional<Ranges>> ranges_of_branch(const ReadPlan& plan, const Condition& branch) {
+  const auto partition = partition_of(plan)[0];
   const auto sort = sort_of(plan);
-  if (!statement.where || partition.size() != 1) return std::nullopt;
-  TABELLA_ASSIGN(const auto values, partition_values(*statement.where, partition[0]));
+  TABELLA_ASSIGN(const auto values, partition_values(branch, partition));
   if (!values) return std::nullopt;
   std::optional<KeyPredicate> on_sort;
   if (!sort.empty()) {
-    TABELLA_ASSIGN(on_sort, sort_predicate(*statement.where, sort[0]));
+    TABELLA_ASSIGN(on_sort, sort_predicate(branch, sort[0]));
   }
-  std::vector<KeyRange> ranges;
+  Ranges ranges;
   for (const auto& value : *values) {
-    std::vector<KeyPredicate> predicates = {{.attribute = partition[0].name, .values = {value}}};
+    std::vector<KeyPredicate> predicates = {{.attribute = partition.name, .values = {value}}};
     if (on_sort) predicates.push_back(*on_sort);
-    ranges.push_back(range_of(predicates, plan));
+    ranges.push_back({value, range_of(predicates, plan)});
   }
-  std::ranges::sort(ranges, {}, &KeyRange::from);
-  const auto [first, last] = std::ranges::unique(ranges, {}, &KeyRange::from);
-  ranges.erase(first, last);
+  return std::optional(std::move(ranges));
+}
+
+// Whether a branch says what the sort key is not: AWS takes the union of such branches.
+bool excludes(const Condition& branch, std::string_view attribute) {
+  if (branch.kind == Condition::Kind::negation)
+    return std::ranges::any_of(branch.children,
+                               [&](const auto& child) { return is_about(child, attribute); });
+  if (branch.kind == Condition::Kind::comparison)
+    return branch.comparator == Comparator::not_equal && is_about(branch, attribute);
+  return std::ranges::any_of(branch.children, [&](const auto& child) { return excludes(child, attribute); });
+}
+
+// Ranges that overlap become one, so that nothing comes twice.
+Result<> join_overlaps(Ranges& ranges, const ReadPlan& plan, const Condition& where) {
+  const auto sort = sort_of(plan);
+  std::ranges::sort(ranges, {}, [](const PartitionRange& r) { return r.range.from; });
+  Ranges joined;
+  for (auto& range : ranges) {
+    if (joined.empty() || range.range.from >= joined.back().range.to) {
+      joined.push_back(std::move(range));
+      continue;
+    }
+    const bool same =
+        range.range.from == joined.back().range.from && range.range.to == joined.back().range.to;
+    const bool of_branches = where.kind == Condition::Kind::any_of && !sort.empty();
+    if (of_branches && !same && !excludes(where, sort[0].name))
+      return refuse("Overlapping conditions with range keys are not supported in where clause");
+    joined.back().range.to = std::max(joined.back().range.to, range.range.to);
+  }
+  ranges = std::move(joined);
+  return {};
+}
+
+// The ranges of keys in which all that WHERE allows must be; nothing if it does not name the partitions.
+Result<std::optional<Ranges>> ranges_of(const ReadPlan& plan, const Statement& statement) {
+  if (!statement.where) return std::nullopt;
+  const auto& where = *statement.where;
+  Ranges ranges;
+  const auto add = [&](const Condition& branch) -> Result<bool> {
+    TABELLA_ASSIGN(auto more, ranges_of_branch(plan, branch));
+    if (more) std::ranges::move(*more, std::back_inserter(ranges));
+    return more.has_value();
+  };
+  if (where.kind == Condition::Kind::any_of) {
+    for (const auto& branch : where.children) {
+      TABELLA_ASSIGN(const bool keyed, add(branch));
+      if (!keyed) return std::nullopt;
+    }
+  } else {
+    TABELLA_ASSIGN(const bool keyed, add(where));
+    if (!keyed) return std::nullopt;
+  }
+  TABELLA_TRY(join_overlaps(ranges, plan, where));
   return std::optional(std::move(ranges));
 }
 
@@ -165,6 +223,11 @@ Result<ReadPlan> plan_select(const Statement& statement, bool consistent, const 
   if (!plan.index) return refuse("The table does not have the specified index");
   if (!plan.index->local && consistent)
     return refuse("Strongly consistent read is not supported on Global Secondary Indexes");
+  if (plan.index->partition.size() > 1 || plan.index->sort.size() > 1)
+    return refuse(
+        "PartiQL statements cannot be executed on tables with multi-attribute HASH keys or multi-attribute "
+        "RANGE "
+        "keys.");
   if (plan.index->status == store::Status::creating)
     return refuse(fmt::format("Cannot read from backfilling global secondary index: {}", *statement.index));
   return plan;
@@ -181,16 +244,56 @@ Result<> check_columns(const Statement& statement, const store::ReadOptions& opt
   return {};
 }
 
-Result<> check_order(const Statement& statement, const ReadPlan& plan, bool by_partition) {
-  if (!statement.order_by) return {};
+// Which way the partitions come, and the items in each.
+struct Direction {
+  std::optional<bool> partitions_descending;  // nothing: in whatever order
+  bool items_descending = false;
+};
+
+Result<Direction> direction_of(const Statement& statement, const ReadPlan& plan, bool by_partition) {
+  Direction direction;
+  if (statement.order_by.empty()) return direction;
   if (!by_partition)
     return refuse(
         "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause.");
-  for (const auto keys : {partition_of(plan), sort_of(plan)})
-    for (const auto& key : keys)
-      if (key.name == *statement.order_by) return {};
-  return refuse(fmt::format("Variable reference {} in ORDER BY clause must be part of the primary key",
-                            *statement.order_by));
+  std::optional<bool> items;
+  for (const auto& [attribute, descending] : statement.order_by) {
+    const auto named = [&](const KeyAttribute& key) { return key.name == attribute; };
+    if (std::ranges::any_of(partition_of(plan), named))
+      direction.partitions_descending = descending;
+    else if (std::ranges::any_of(sort_of(plan), named))
+      items = descending;
+    else
+      return refuse(
+          fmt::format("Variable reference {} in ORDER BY clause must be part of the primary key", attribute));
+  }
+  direction.items_descending = items.value_or(direction.partitions_descending.value_or(false));
+  return direction;
+}
+
+void put_in_order(Ranges& ranges, const Direction& direction) {
+  std::ranges::sort(ranges, [&](const PartitionRange& a, const PartitionRange& b) {
+    const auto& down = direction.partitions_descending;
+    if (const int order = down ? item::compare(a.partition, b.partition).value_or(0) : 0; order != 0)
+      return *down ? order > 0 : order < 0;
+    return direction.items_descending ? a.range.from > b.range.from : a.range.from < b.range.from;
+  });
+}
+
+// A filter on what an index does not carry would be wrong about every item.
+Result<> check_filter_projected(const Statement& statement, const ReadPlan& plan) {
+  if (!plan.index || plan.index->projects_all() || statement.where->kind == Condition::Kind::any_of)
+    return {};
+  std::vector<expression::Path> paths;
+  collect_paths(*statement.where, paths);
+  std::string missing;
+  for (const auto& path : paths) {
+    if (is_projected(*plan.table, *plan.index, path[0].name)) continue;
+    missing.append(missing.empty() ? "" : ", ").append(path[0].name);
+  }
+  if (missing.empty()) return {};
+  return store::wrong(fmt::format("Secondary index {} does not project one or more filter attributes: [{}]",
+                                  plan.index->name(), missing));
 }
 
 ExecuteStatementResult get(const PreparedStatement& statement, const ExecuteStatementRequest& request,
@@ -211,17 +314,19 @@ ExecuteStatementResult get(const PreparedStatement& statement, const ExecuteStat
 
 // One range after the other until the page is full.
 store::Page read_ranges(const Database& database, const ReadPlan& plan, store::ReadOptions options,
-                        std::vector<KeyRange> ranges, bool keyed, bool backward,
-                        const std::optional<std::string>& after) {
+                        Ranges ranges, bool keyed, bool backward, const std::optional<std::string>& after) {
   const auto direction = backward ? Database::Direction::backward : Database::Direction::forward;
   const auto limit = options.limit;
-  if (backward) std::ranges::reverse(ranges);
   store::Page all;
   Accounts accounts(store::CapacityKind::plain);
-  for (auto& [from, to] : ranges) {
-    if (after && backward) to = std::min(to, *after);
-    if (after && !backward) from = std::max(from, *after + '\0');
-    if (from >= to) continue;
+  bool begun = !after;
+  for (auto& [partition, range] : ranges) {
+    auto& [from, to] = range;
+    if (!begun) {
+      if (*after < from || *after >= to) continue;  // read before
+      begun = true;
+      (backward ? to : from) = backward ? *after : *after + '\0';
+    }
     if (limit) options.limit = *limit - all.scanned;
     if (limit && *options.limit <= 0) break;
     auto page = read_page(database, plan, options, database.range(from, to, direction, keyed));
@@ -250,7 +355,7 @@ Result<ExecuteStatementResult> select(const PreparedStatement& statement,
   if (!plan.index)
     if (const auto key = key_in_where(*plan.table, tree); key && !start) {
       TABELLA_TRY(check_key(*plan.table, *key));
-      TABELLA_TRY(check_order(tree, plan, true));
+      TABELLA_TRY(direction_of(tree, plan, true));
       return get(statement, request, *plan.table, *key, items);
     }
   store::ReadOptions options{.table = tree.table,
@@ -258,16 +363,19 @@ Result<ExecuteStatementResult> select(const PreparedStatement& statement,
                              .limit = request.limit,
                              .consistent = request.statement.consistent,
                              .capacity = request.capacity};
-  TABELLA_TRY(check_columns(tree, options, plan));
   TABELLA_ASSIGN(auto ranges, ranges_of(plan, tree));
-  TABELLA_TRY(check_order(tree, plan, ranges.has_value()));
+  TABELLA_TRY(check_columns(tree, options, plan));
   const bool keyed = ranges.has_value();
+  if (keyed) TABELLA_TRY(check_filter_projected(tree, plan));
+  TABELLA_ASSIGN(const auto direction, direction_of(tree, plan, keyed));
+  if (keyed) put_in_order(*ranges, direction);
   if (!keyed) {
     const auto prefix = plan.index ? keys::entries_of(plan.index->id) : keys::items_of(plan.table->id);
-    ranges = {{prefix, keys::end_of(prefix)}};
+    ranges = {{{}, {prefix, keys::end_of(prefix)}}};
   }
   const auto after = start ? std::optional(start_position(plan, *start)) : std::nullopt;
-  auto page = read_ranges(database, plan, options, std::move(*ranges), keyed, tree.descending, after);
+  auto page =
+      read_ranges(database, plan, options, std::move(*ranges), keyed, direction.items_descending, after);
 
   ExecuteStatementResult result;
   for (auto& item : page.items) result.items.push_back(shown(tree, std::move(item)));

@@ -49,7 +49,10 @@ Result<> check_nesting(item::ItemView item) {
 Result<WriteAction> to_insert(PreparedStatement& statement, const Catalogue& catalogue) {
   WriteAction action{.kind = WriteAction::Kind::put, .insert = true};
   item::ItemBuilder builder;
-  for (item::Elements e(statement.bound.item); e.next();) builder.add(e.name(), e.value());
+  for (item::Elements e(statement.bound.item); e.next();) {
+    if (e.name().empty()) return store::wrong("Empty attribute name");
+    builder.add(e.name(), e.value());
+  }
   action.item = builder.finish();
   TABELLA_TRY(check_item_size(action.item));
   TABELLA_TRY(check_nesting(action.item));
@@ -73,6 +76,7 @@ WriteAction::Kind kind_of(Statement::Kind kind) {
 }  // namespace
 
 Result<PreparedStatement> prepare_statement(const store::Statement& request, expression::Caches& caches) {
+  if (request.fault) return refuse(*request.fault);
   PreparedStatement statement{.parsed = caches.statements.get(request.text)};
   if (!*statement.parsed) return std::unexpected(store::Error(statement.parsed->error()));
   static const std::vector<std::string> kNone;

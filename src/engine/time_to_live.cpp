@@ -1,5 +1,8 @@
 // UpdateTimeToLive and DescribeTimeToLive, and the entries of the items that were there before.
 #include <fmt/format.h>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
 #include "engine/describe_table.h"
@@ -81,8 +84,16 @@ store::Async<UpdateTimeToLiveRequest> Engine::update_time_to_live(UpdateTimeToLi
     }
     context.put_table(table);
     if (request.enabled) start_filling_expiry(*table);
-    result = std::move(request);
+    result = request;
   });
+  // A table with few items is done in a moment: clients that look at once find it enabled.
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+  for (int tries = 0; result && tries < 100; ++tries) {
+    const auto table = catalogue_.find(request.table);
+    if (!table || !table->expiry || table->expiry->filled) break;
+    timer.expires_after(std::chrono::milliseconds{2});
+    co_await timer.async_wait(boost::asio::use_awaitable);
+  }
   co_return result;
 }
 

@@ -12,8 +12,6 @@ using store::TransactGetItemsResult;
 
 namespace {
 
-constexpr size_t kMaxResponse = 4u << 20;
-
 struct PreparedGet {
   SchemaPtr table;
   std::optional<expression::Projection> projection;
@@ -45,14 +43,11 @@ Result<TransactGetItemsResult> Engine::transact_get_now(const TransactGetItemsRe
 
   TransactGetItemsResult result;
   Accounts accounts(store::CapacityKind::read);
-  size_t bytes = 0;
   auto items = database_.get_all(keys);
+  TABELLA_TRY(check_response_size(items));
   for (size_t i = 0; i < gets.size(); ++i) {
     const size_t size = items[i] ? item::ItemView(*items[i]).size() : 0;
     accounts.of(gets[i].table->name(), request.capacity).table_units += 2 * read_units(size, true);
-    if ((bytes += size) > kMaxResponse)
-      return store::refuse(
-          "The total size of the items that the transaction would return exceeds 4 MB: get fewer at a time");
     auto& response = result.responses.emplace_back();
     if (!items[i]) continue;
     item::Item item(std::move(*items[i]));

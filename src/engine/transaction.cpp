@@ -118,6 +118,14 @@ std::unexpected<store::Error> cancel_for(size_t actions, size_t at, store::Error
   return cancel(std::move(reasons));
 }
 
+Result<> check_response_size(const std::vector<std::optional<std::string>>& items) {
+  constexpr size_t kMaxResponse = 4u << 20;
+  size_t bytes = 0;
+  for (const auto& item : items) bytes += item ? item::ItemView(*item).size() : 0;
+  if (bytes <= kMaxResponse) return {};
+  return refuse(fmt::format("Transaction response size cannot exceed 4MB. Response Size: {}", bytes));
+}
+
 Result<> check_no_duplicates(const std::vector<std::string>& keys) {
   const std::unordered_set<std::string_view> distinct(keys.begin(), keys.end());
   if (distinct.size() == keys.size()) return {};

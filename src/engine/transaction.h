@@ -25,6 +25,9 @@ struct Transaction {
 store::Result<> check_no_duplicates(const std::vector<std::string>& keys);
 store::Result<> check_no_duplicates(const std::vector<WriteAction>& actions);
 
+// What a transaction reads is 4 MB at most.
+store::Result<> check_response_size(const std::vector<std::optional<std::string>>& items);
+
 // Runs on the writer's thread.
 store::Result<store::TransactWriteItemsResult> run_transaction(WriteContext& context,
                                                                Transaction& transaction);

@@ -1,6 +1,7 @@
 #include "engine/update_item.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -44,17 +45,18 @@ Result<> check_index_literals(const TableSchema& table, const Update& update) {
     });
     return at == update.end() ? nullptr : &*at;
   };
+  std::map<std::string, std::string> faults;  // by index: AWS names the first by the alphabet
   for (const auto& index : table.indexes)
     for (const auto* part : {&index.partition, &index.sort})
       for (const auto& key : *part) {
         const auto* action = literal_for(key.name);
         if (action && action->value.value.type() != key.type)
-          return refuse(fmt::format(
-              "One or more parameter values were invalid: Type mismatch for Index Key {} Expected: {} "
-              "Actual: {} IndexName: {}",
-              key.name, item::type_name(key.type), item::type_name(action->value.value.type()),
-              index.name()));
+          faults.emplace(index.name(),
+                         fmt::format("Type mismatch for Index Key {} Expected: {} Actual: {} IndexName: {}",
+                                     key.name, item::type_name(key.type),
+                                     item::type_name(action->value.value.type()), index.name()));
       }
+  if (!faults.empty()) return store::wrong(faults.begin()->second);
   return {};
 }
 

@@ -27,7 +27,8 @@ void WriteContext::remove_items(const std::string& prefix) {
   batch_.remove_range(prefix, keys::end_of(prefix));
 }
 
-SchemaPtr WriteContext::table(std::string_view name) const {
+SchemaPtr WriteContext::table(std::string_view name_or_arn) const {
+  const auto name = store::bare_table_name(name_or_arn);
   for (const auto* context : {this, before_.get()}) {
     if (!context) continue;
     if (const auto at = context->tables_.find(name); at != context->tables_.end()) return at->second;

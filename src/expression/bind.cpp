@@ -190,7 +190,7 @@ Checked<> check_leaf(const Condition& condition) {
 // In place, left to right: AWS reports the first leaf with a fault.
 Checked<> bind_condition(Condition& condition, Bindings& bindings) {
   for (auto& child : condition.children) TABELLA_TRY(bind_condition(child, bindings));
-  if (condition.operands.empty()) return {};
+  if (!condition.children.empty()) return {};
   Resolver resolver{bindings};
   for (auto& operand : condition.operands) resolver.resolve(operand);
   if (resolver.first_fault) return invalid(std::move(*resolver.first_fault));

@@ -51,8 +51,8 @@ class Descent {
 
   class Deeper {
    public:
-    explicit Deeper(int& depth) : depth_(depth) {
-      if (++depth_ > kMaxDepth) throw TooDeep{};
+    explicit Deeper(int& depth, int most = kMaxDepth) : depth_(depth) {
+      if (++depth_ > most) throw TooDeep{};
     }
     ~Deeper() { --depth_; }
     Deeper(const Deeper&) = delete;

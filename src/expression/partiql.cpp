@@ -1,6 +1,7 @@
 // The grammar of PartiQL, as much of it as DynamoDB has.
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "expression/descent.h"
 #include "expression/evaluate.h"
@@ -98,11 +99,13 @@ class StatementParser final : public Descent {
     parse_where();
     if (!take_word("ORDER")) return;
     if (!take_word("BY")) malformed("Unexpected keyword");
-    const auto path = parse_path();
-    statement_.order_by = path[0].name;
-    if (path.size() > 1) throw Refused{"ORDER BY takes the name of the sort key"};
-    statement_.descending = take_word("DESC");
-    if (!statement_.descending) take_word("ASC");
+    do {
+      const auto path = parse_path();
+      if (path.size() > 1) throw Refused{"ORDER BY takes the names of keys"};
+      const bool descending = take_word("DESC");
+      if (!descending) take_word("ASC");
+      statement_.order_by.push_back({path[0].name, descending});
+    } while (take_symbol(","));
   }
 
   void parse_columns() {
@@ -128,8 +131,8 @@ class StatementParser final : public Descent {
           "FROM clause may only contain a single table name in data manipulation statements at {}",
           place(tokens_[source]))};
     if (!take_word("VALUE")) malformed("Unexpected token after expression");
-    if (!is_symbol("{")) malformed("Expected an item, {'name': value, …}, after VALUE");
-    statement_.item = add_constant(parse_constant(0));
+    if (!is_symbol("{")) malformed("Expected an item, {'name': value}, after VALUE");
+    statement_.item = add_constant(parse_constant("root"));
   }
 
   void parse_update() {
@@ -152,7 +155,7 @@ class StatementParser final : public Descent {
   void parse_delete() {
     statement_.kind = Statement::Kind::remove;
     if (!take_word("FROM")) malformed("Expected 'FROM'");
-    if (at_end() || is_word("WHERE")) malformed("Expected identifier for simple path");
+    if (at_end() || is_word("WHERE") || is_symbol(";")) malformed("Expected identifier for simple path");
     parse_written_table();
     parse_where();
     parse_returning();
@@ -186,8 +189,10 @@ class StatementParser final : public Descent {
     if (parts.size() > 2) throw Refused{"A path may contain at most 2 components in the FROM clause"};
     for (const auto& part : parts)
       if (part.empty()) throw Refused{"Path component cannot be an empty string"};
-    if (is_word("AS") || (now().kind == Kind::identifier && !at_keyword()) || now().kind == Kind::quoted)
-      throw Refused{"Aliasing is not supported"};
+    const bool alias =
+        is_word("AS") || (now().kind == Kind::identifier && !at_keyword()) || now().kind == Kind::quoted;
+    if (alias && statement_.kind == Statement::Kind::insert) malformed("Unexpected token after expression");
+    if (alias) throw Refused{"Aliasing is not supported"};
     statement_.table = std::move(parts[0]);
     if (parts.size() > 1) statement_.index = std::move(parts[1]);
   }
@@ -249,11 +254,18 @@ class StatementParser final : public Descent {
       throw Refused{fmt::format("{} must have exactly two arguments at {}", function, at)};
     if (operands[0].kind != Operand::Kind::path || operands[0].path != path)
       throw Refused{
-          fmt::format("The first argument to {} must equal the assignment value at {}", function, first)};
-    if (operands[1].kind != Operand::Kind::value)
+          fmt::format("The first argument to {} must equal the assignment value at {}", function, at)};
+    if (operands[1].kind != Operand::Kind::value || !may_be_set())
       throw Refused{
           fmt::format("The second argument to {} must be a value with type SET at {}", function, first)};
     return {.kind = kind, .path = std::move(path), .value = std::move(operands[1])};
+  }
+
+  // Of the constant that was read last. What a parameter is, only its value shows.
+  bool may_be_set() const {
+    const auto& constant = statement_.constants.back();
+    if (constant.kind == Constant::Kind::parameter) return true;
+    return constant.kind == Constant::Kind::literal && item::is_set(item::ValueView(constant.flat).type());
   }
 
   void parse_returning() {
@@ -291,7 +303,7 @@ class StatementParser final : public Descent {
       if (!take_symbol(")")) malformed("Unexpected term");
       return inner;
     }
-    if (at_value()) return {.operand = value_operand(parse_constant(0))};
+    if (at_value()) return {.operand = value_operand(parse_constant("root"))};
     if (at_call() && !at_keyword()) return parse_call();
     return {.operand = Operand{.kind = Operand::Kind::path, .path = parse_path()}};
   }
@@ -308,7 +320,7 @@ class StatementParser final : public Descent {
     at_ += 2;
     Operand function{.kind = Operand::Kind::function, .text = lower};
     if (!take_symbol(")")) parse_operands(function.arguments, ")");
-    if (lower == "size" || (in_set_ && lower == "list_append")) return {.operand = std::move(function)};
+    if (lower == (in_set_ ? "list_append" : "size")) return {.operand = std::move(function)};
     const auto test = std::ranges::find_if(kTests, [&](const auto& t) { return same_word(lower, t.first); });
     if (test == kTests.end() || in_set_)
       throw Refused{fmt::format("Unrecognized function: {} at {}", lower, place(name))};
@@ -389,6 +401,7 @@ class StatementParser final : public Descent {
       if (name.empty()) throw Refused{"Path component cannot be an empty string"};
       return {.name = std::move(name)};
     }
+    if (is_word("LIKE") || is_word("IS")) malformed("Unexpected operator");
     const bool after_dot = at_ > 0 && tokens_[at_ - 1].text == ".";
     if (now().kind != Kind::identifier || (at_keyword() && !after_dot))
       malformed(after_dot      ? "Invalid path dot component"
@@ -408,12 +421,13 @@ class StatementParser final : public Descent {
     return {.kind = Operand::Kind::value, .text = fmt::format(":{}", add_constant(std::move(constant)))};
   }
 
-  Constant parse_constant(int depth) {
-    if (depth > kMaxValueDepth) throw TooDeep{};
+  // `where` is the value's place in the one it is part of, for messages.
+  Constant parse_constant(const std::string& where) {
+    const Deeper deeper(value_depth_, kMaxValueDepth);
     if (take_symbol("?")) return {.kind = Constant::Kind::parameter, .parameter = statement_.parameters++};
-    if (take_symbol("[")) return folded(parse_list(depth));
-    if (take_symbol("{")) return folded(parse_map(depth));
-    if (take_symbol("<<")) return parse_set_literal();
+    if (take_symbol("[")) return folded(parse_list(where));
+    if (take_symbol("{")) return folded(parse_map(where));
+    if (take_symbol("<<")) return parse_set_literal(where);
     Constant constant;
     if (now().kind == Kind::string)
       item::append_scalar(constant.flat, Type::S, unquote(tokens_[at_++].text));
@@ -422,29 +436,36 @@ class StatementParser final : public Descent {
     else if (is_word("TRUE") || is_word("FALSE"))
       item::append_boolean(constant.flat, same_word(tokens_[at_++].text, "TRUE"));
     else
-      item::append_scalar(constant.flat, Type::N, parse_number_literal());
+      item::append_scalar(constant.flat, Type::N, parse_number_literal(where));
     return constant;
   }
 
-  std::string parse_number_literal() {
+  std::string parse_number_literal(const std::string& where) {
     const bool negative = take_symbol("-");
-    if (now().kind != Kind::number) malformed(at_end() ? "Unexpected term" : "Unexpected keyword");
+    if (at_call())
+      throw Refused{fmt::format("Unsupported data type: {} under key {} at {}", to_lower(now().text), where,
+                                place(now()))};
+    if (now().kind != Kind::number)
+      malformed(is_word("LIKE") || is_word("IS") ? "Unexpected operator"
+                : at_end()                       ? "Unexpected term"
+                                                 : "Unexpected keyword");
     auto number = item::parse_number(fmt::format("{}{}", negative ? "-" : "", tokens_[at_++].text));
-    if (!number) throw Refused{number.error().message + " under root"};
+    if (!number && number.error().message.starts_with("The parameter cannot be converted")) malformed("");
+    if (!number) throw Refused{fmt::format("{} under {}", number.error().message, where)};
     return std::move(*number);
   }
 
-  Constant parse_list(int depth) {
+  Constant parse_list(const std::string& where) {
     Constant list{.kind = Constant::Kind::list};
     if (take_symbol("]")) return list;
     do {
-      list.elements.push_back(parse_constant(depth + 1));
+      list.elements.push_back(parse_constant(fmt::format("{}[{}]", where, list.elements.size())));
     } while (take_symbol(","));
     if (!take_symbol("]")) malformed("Unexpected term");
     return list;
   }
 
-  Constant parse_map(int depth) {
+  Constant parse_map(const std::string& where) {
     Constant map{.kind = Constant::Kind::map};
     if (take_symbol("}")) return map;
     do {
@@ -452,34 +473,42 @@ class StatementParser final : public Descent {
       auto name = unquote(tokens_[at_++].text);
       if (std::ranges::find(map.names, name) != map.names.end())
         throw Refused{fmt::format("Duplicate attribute name: {}", name)};
-      map.names.push_back(std::move(name));
       if (!take_symbol(":")) malformed("Expected ':' after a name");
-      map.elements.push_back(parse_constant(depth + 1));
+      map.elements.push_back(parse_constant(fmt::format("{}.{}", where, name)));
+      map.names.push_back(std::move(name));
     } while (take_symbol(","));
     if (!take_symbol("}")) malformed("Unexpected term");
     return map;
   }
 
-  Constant parse_set_literal() {
+  Constant parse_set_literal(const std::string& where) {
     if (is_symbol(">>")) throw Refused{"Empty bags are not supported"};
     std::vector<std::string> contents;
     std::optional<Type> type;
     do {
-      if (is_symbol("?")) throw Refused{"Unsupported data type in Bag"};
-      const auto element = parse_constant(kMaxValueDepth);
+      const auto element = parse_constant(where);
+      if (element.kind != Constant::Kind::literal) throw Refused{"Unsupported data type in Bag"};
       const item::ValueView value(element.flat);
-      if (element.kind != Constant::Kind::literal || (value.type() != Type::S && value.type() != Type::N))
-        throw Refused{"Unsupported data type in Bag"};
+      if (value.type() != Type::S && value.type() != Type::N) throw Refused{"Unsupported data type in Bag"};
       if (type && *type != value.type())
         throw Refused{"DynamoDB only supports either numbers or strings in bags"};
       type = value.type();
-      if (std::ranges::find(contents, value.content()) == contents.end())
-        contents.emplace_back(value.content());
+      contents.emplace_back(value.content());
     } while (take_symbol(","));
     if (!take_symbol(">>")) malformed("Unexpected term");
+    check_distinct(contents, *type);
     Constant constant;
     item::Value::set(*type == Type::S ? Type::SS : Type::NS, std::move(contents)).append_to(constant.flat);
     return constant;
+  }
+
+  static void check_distinct(const std::vector<std::string>& contents, Type type) {
+    const std::set<std::string_view> distinct(contents.begin(), contents.end());
+    if (distinct.size() == contents.size()) return;
+    if (type == Type::N) throw Refused{"Input collection contains duplicates"};
+    throw Refused{
+        fmt::format("One or more parameter values were invalid: Input collection [{}] contains duplicates.",
+                    fmt::join(contents, ", "))};
   }
 
   // What has no parameter in it is put together once.
@@ -496,6 +525,7 @@ class StatementParser final : public Descent {
 
   std::string_view text_;
   Statement statement_;
+  int value_depth_ = 0;
   bool in_set_ = false;  // on the right of SET … =
 };
 

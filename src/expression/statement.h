@@ -40,8 +40,11 @@ struct Statement {
   std::optional<std::string> index;
   std::vector<Column> columns;  // none: all
   std::optional<Condition> where;
-  std::optional<std::string> order_by;
-  bool descending = false;
+  struct Order {
+    std::string attribute;
+    bool descending = false;
+  };
+  std::vector<Order> order_by;
   size_t item = 0;  // INSERT: which of the constants
   Update update;
   struct Returning {

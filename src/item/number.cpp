@@ -79,7 +79,8 @@ std::unexpected<Invalid> not_a_number(std::string_view text) {
   return invalid(fmt::format("The parameter cannot be converted to a numeric value: {}", text));
 }
 
-// Reads the exponent after 'e'; saturates, so that 1e999999999999 is an overflow and not a syntax error.
+// Reads the exponent after 'e'. One that does not fit 32 bits is no number to AWS; less is under- or
+// overflow.
 std::optional<int> read_exponent(std::string_view text) {
   bool negative = false;
   if (!text.empty() && (text[0] == '+' || text[0] == '-')) {
@@ -87,12 +88,13 @@ std::optional<int> read_exponent(std::string_view text) {
     text.remove_prefix(1);
   }
   if (text.empty()) return std::nullopt;
-  int value = 0;
+  int64_t value = 0;
   for (char c : text) {
     if (c < '0' || c > '9') return std::nullopt;
-    value = std::min(value * 10 + (c - '0'), 100'000);
+    value = value * 10 + (c - '0');
+    if (value > INT32_MAX) return std::nullopt;
   }
-  return negative ? -value : value;
+  return static_cast<int>(negative ? -value : value);
 }
 
 // |a| compared with |b|.

@@ -74,8 +74,9 @@ bool equal(ValueView a, ValueView b);
 // <0, 0, >0 for two S, two N or two B; nullopt for anything else: there is no order.
 std::optional<int> compare(ValueView a, ValueView b);
 
-// DynamoDB's limit on how deep lists and maps may stand in each other, and what it says beyond.
-inline constexpr int kMaxNesting = 32;
+// DynamoDB's limit on how deep lists and maps may stand in each other, and what it says beyond. The item is
+// one of its 32 levels.
+inline constexpr int kMaxNesting = 31;
 inline constexpr const char* kTooDeep =
     "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond "
     "supported limit";

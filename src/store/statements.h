@@ -12,6 +12,7 @@ namespace tabella::store {
 struct Statement {
   std::string text;
   std::optional<std::vector<std::string>> parameters;  // in the flat form
+  std::optional<std::string> fault;                    // what is wrong with them, if something is
   bool consistent = false;
   bool return_old_on_failure = false;
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,15 @@
 #include "item/value.h"
 
 namespace tabella::store {
+
+// The name of the table that a name or an ARN (arn:aws:dynamodb:<region>:<account>:table/<name>) stands for:
+// AWS takes either wherever a table is named.
+constexpr bool is_table_arn(std::string_view text) {
+  return text.starts_with("arn:aws:dynamodb:") && text.find(":table/") != std::string_view::npos;
+}
+constexpr std::string_view bare_table_name(std::string_view text) {
+  return is_table_arn(text) ? text.substr(text.find(":table/") + 7) : text;
+}
 
 enum class KeyRole { hash, range };
 

@@ -117,6 +117,7 @@ void check_table_name(std::string_view name, Problems& problems) {
         fmt::format("1 validation error detected: Value '{}' at 'tableName' failed to satisfy constraint: {}",
                     name, constraint));
   };
+  if (store::is_table_arn(name)) name = store::bare_table_name(name);
   if (name.empty())
     alone("Member must have length greater than or equal to 1");
   else if (!matches_name_pattern(name))
@@ -140,10 +141,10 @@ std::string read_required_table_name(const Reader& reader) {
   const auto name = reader.string("TableName");
   if (!name)
     reader.problems().first("The parameter 'TableName' is required but was not present in the request");
-  else if (name->size() < 3 || name->size() > kMaxName)
+  else if (const auto bare = store::bare_table_name(*name); bare.size() < 3 || bare.size() > kMaxName)
     reader.problems().first("TableName must be at least 3 characters long and at most 255 characters long");
   else
-    reader.pattern("TableName", name);
+    reader.pattern("TableName", std::string(bare));
   return name.value_or("");
 }
 

@@ -11,19 +11,20 @@ using store::ErrorCode;
 
 constexpr size_t kMaxStatement = 8192;
 
-std::optional<std::vector<std::string>> read_statement_parameters(const Reader& reader) {
+// A value that breaks a rule is the statement's fault, not the request's: in a batch the others go on.
+void read_statement_parameters(const Reader& reader, store::Statement& statement) {
   const auto list = reader.list("Parameters");
-  if (!list) return std::nullopt;
+  if (!list) return;
   reader.count("Parameters", list, "[...]", 1, SIZE_MAX);
-  std::vector<std::string> values;
+  statement.parameters.emplace();
   for (JsonElements e(*list); e.next();) {
-    std::string flat;
-    if (auto read = item::read_value(flat, e.value()); read)
-      values.push_back(std::move(flat));
-    else
+    auto read = item::read_value(statement.parameters->emplace_back(), e.value());
+    if (read) continue;
+    if (read.error().kind == item::JsonFault::Kind::serialization)
       reader.problems().add(std::move(read).error());
+    else if (!statement.fault)
+      statement.fault = std::move(read).error().message;
   }
-  return values;
 }
 
 store::Statement read_statement(const Reader& reader) {
@@ -32,7 +33,7 @@ store::Statement read_statement(const Reader& reader) {
   reader.require("Statement", text);
   reader.length("Statement", text, 1, kMaxStatement);
   statement.text = text.value_or("");
-  statement.parameters = read_statement_parameters(reader);
+  read_statement_parameters(reader, statement);
   statement.consistent = reader.boolean("ConsistentRead").value_or(false);
   statement.return_old_on_failure = read_return_on_failure(reader);
   return statement;

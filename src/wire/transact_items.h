@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "store/table.h"
 #include "wire/reader.h"
 
 namespace tabella::wire {
@@ -19,7 +20,7 @@ inline std::optional<JsonValue> read_transact_items(const Reader& reader) {
 inline std::string read_action_table(const Reader& reader) {
   const auto name = reader.string("TableName");
   reader.require("TableName", name);
-  reader.pattern("TableName", name);
+  if (name) reader.pattern("TableName", std::string(store::bare_table_name(*name)));
   reader.length("TableName", name, 1, 1024);
   return name.value_or("");
 }

@@ -94,6 +94,44 @@ TEST_P(Statements, SelectFromIndexes) {
             "One or more parameter values were invalid: Global secondary index thin does not project [tags]");
 }
 
+TEST_P(Statements, OrderByTheirKeys) {
+  fill();
+  const auto all = [&](const std::string& order, std::optional<int64_t> limit) {
+    return execute("SELECT pk, sk FROM music WHERE pk IN ['zeta','acme'] ORDER BY " + order, nullptr, limit);
+  };
+  const auto row = [](std::string_view pk, std::string_view sk) {
+    return fmt::format("{{\"pk\":{{\"S\":\"{}\"}},\"sk\":{{\"S\":\"{}\"}}}}\n", pk, sk);
+  };
+  for (const std::optional<int64_t> limit :
+       {std::optional<int64_t>(), std::optional<int64_t>(1), std::optional<int64_t>(3)}) {
+    EXPECT_EQ(all("pk", limit),
+              row("acme", "blue") + row("acme", "green") + row("acme", "red") + row("zeta", "blue"));
+    EXPECT_EQ(all("pk DESC, sk ASC", limit),
+              row("zeta", "blue") + row("acme", "blue") + row("acme", "green") + row("acme", "red"));
+    EXPECT_EQ(all("pk ASC, sk DESC", limit),
+              row("acme", "red") + row("acme", "green") + row("acme", "blue") + row("zeta", "blue"));
+  }
+  EXPECT_EQ(all("year", {}), "Variable reference year in ORDER BY clause must be part of the primary key");
+}
+
+TEST_P(Statements, ReadOnlyThePartitionsThatOrNames) {
+  fill();
+  for (int i = 0; i < 200; ++i)
+    put("music", fmt::format(R"({{"pk":{{"S":"other-{}"}},"sk":{{"S":"x"}},"filler":{{"S":"{}"}}}})", i,
+                             std::string(4000, 'x')));
+  const auto units = [&](const std::string& where) {
+    store::ExecuteStatementRequest request{.statement = {.text = "SELECT * FROM music WHERE " + where},
+                                           .capacity = CapacityDetail::total};
+    return run(store().execute_statement(std::move(request)))->capacity->total();
+  };
+  EXPECT_LE(units("pk = 'acme' OR pk = 'zeta'"), 1);
+  EXPECT_EQ(found("pk = 'acme' AND sk = 'red' OR pk = 'zeta'").size(), std::string("red blue ").size());
+  EXPECT_EQ(found("pk = 'acme' AND sk < 'c' OR pk = 'acme' AND sk > 'h'"), "blue red ");
+  EXPECT_EQ(found("pk = 'acme' AND year = 1 OR pk = 'acme' AND sk = 'red'"),
+            "Overlapping conditions with range keys are not supported in where clause");
+  EXPECT_EQ(found("pk = 'acme' AND sk <> 'red' OR pk = 'acme' AND sk = 'red'"), "blue green red ");
+}
+
 TEST_P(Statements, GoOnFromTheirTokens) {
   fill();
   for (int64_t limit = 1; limit <= 5; ++limit) {
@@ -122,6 +160,13 @@ TEST_P(Statements, InsertWhatIsNotThere) {
             R"("l":{"L":[{"N":"1"},{"S":"x"},{"S":"first"}]},"m":{"M":{"k":{"B":"AQI="}}},)"
             R"("ss":{"SS":["p","q"]},"ns":{"NS":["1","2"]},"q":{"S":"it's"}})");
   EXPECT_EQ(execute("INSERT INTO items VALUE {'pk':'a'}"), "Duplicate primary key exists in table");
+  EXPECT_EQ(execute("INSERT INTO items VALUE {'pk':'e', '':1}"),
+            "One or more parameter values were invalid: Empty attribute name");
+  EXPECT_EQ(execute("INSERT INTO items VALUE {'pk':'e', 's':<<'x','x'>>}"),
+            "One or more parameter values were invalid: Input collection [x, x] contains duplicates.");
+  EXPECT_EQ(execute("INSERT INTO items VALUE {'pk':'e', 'l':[1, 1e200]}"),
+            "Number overflow. Attempting to store a number with magnitude larger than supported range under "
+            "root.l[1]");
   EXPECT_EQ(execute("INSERT INTO items VALUE {'x':'a'}"),
             "One or more parameter values were invalid: Missing the key pk in the item");
 }
@@ -171,6 +216,20 @@ TEST_P(Statements, SayWhatIsWrongWithThem) {
   EXPECT_EQ(execute("SELECT * FROM music m WHERE a = 1"), "Aliasing is not supported");
   EXPECT_EQ(execute("SELECT COUNT(*) FROM music"), "Unexpected path component at 1:8:5");
   EXPECT_EQ(execute("SELECT * FROM music WHERE exists(a)"), "Unrecognized function: exists at 1:27:6");
+  for (const char* function :
+       {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains"})
+    EXPECT_EQ(
+        execute(fmt::format("SELECT * FROM music WHERE {}()", function)),
+        fmt::format(
+            "Incorrect number of operands for operator or function; operator or function: {}, number of "
+            "operands: 0",
+            function));
+  EXPECT_EQ(execute("UPDATE music SET s = set_add(s, 'x') WHERE pk='a' AND sk='b'"),
+            "The second argument to SET_ADD must be a value with type SET at 1:30:1");
+  EXPECT_EQ(
+      execute(R"(SELECT pk FROM "music"."thin" WHERE label = 'l' AND year = 1)"),
+      "One or more parameter values were invalid: Secondary index thin does not project one or more filter "
+      "attributes: [year]");
   EXPECT_EQ(execute("SELECT * FROM a.b.c"), "A path may contain at most 2 components in the FROM clause");
   EXPECT_EQ(execute("UPDATE music.by_year SET a = 1 WHERE pk = 'a'"),
             "This operation is not supported on an index");
@@ -274,6 +333,10 @@ TEST_P(Statements, RunInTransactions) {
   EXPECT_EQ(outcome(transaction({{.text = "SELECT * FROM music WHERE pk='acme' AND sk='red'"},
                                  {.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"}})),
             "ExecuteTransaction API does not support both read and write operations in the same request.");
+  EXPECT_EQ(
+      outcome(transaction({{.text = "EXISTS(SELECT * FROM music WHERE pk='acme' AND sk='red')"}})),
+      "Validation failed in TransactStatements[0]: EXISTS() must contain a single item read with additional "
+      "condition");
   EXPECT_EQ(outcome(transaction({{.text = "DELETE music"}})),
             "Validation failed in TransactStatements[0]: Statement wasn't well formed, can't be processed: "
             "Expected "

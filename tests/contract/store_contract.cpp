@@ -73,6 +73,16 @@ TEST_P(StoreContract, ChecksConditionsAgainstTheItemAsItIs) {
   EXPECT_EQ(json_of(*failed.error().item), R"({"pk":{"S":"a"},"v":{"N":"1"}})");
 }
 
+TEST_P(StoreContract, TakesAnArnForATable) {
+  create("items");
+  const auto arn = run(store().describe_table("items"))->arn;
+  EXPECT_EQ(put(arn, R"({"pk":{"S":"a"}})"), "ok");
+  EXPECT_EQ(get(arn, R"({"pk":{"S":"a"}})"), R"({"pk":{"S":"a"}})");
+  EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"), R"({"pk":{"S":"a"}})");
+  EXPECT_EQ(execute(fmt::format("SELECT * FROM \"{}\"", arn)), "{\"pk\":{\"S\":\"a\"}}\n");
+  EXPECT_EQ(outcome(run(store().delete_table(arn))), "ok");
+}
+
 TEST_P(StoreContract, DeletesOnce) {
   create("items");
   put("items", R"({"pk":{"S":"a"},"v":{"N":"1"}})");
