@@ -3,6 +3,7 @@ one run on one machine, driven by wrk at 64 connections. Ratios are what counts;
 
   ./bench engine [--seconds 4] [--rounds 3]
   ./bench engine --scale 10000000     how Tabella's own costs grow from ten thousand items to this many
+  ./bench engine --due 10000000       PutItem while this many items are deleted because their time has come
 """
 
 import argparse
@@ -21,6 +22,8 @@ STREAMS = 100
 EVENTS_PER_STREAM = 100
 CONNECTIONS = 64
 OPERATIONS = ["GetItem", "PutItem", "UpdateItem", "Query", "HotCounter"]
+# What no peer here has, measured beside Tabella's own PutItem and GetItem.
+OWN_OPERATIONS = ["PutItem", "PutItemStreamed", "TransactWriteItems", "GetItem", "ExecuteStatement", "GetRecords"]
 TARGETS = {  # against nginx, dynalite, DynamoDB Local
     "GetItem": (0.75, 6, 50), "PutItem": (0.45, 5, 35), "UpdateItem": (0.40, 7, 35), "Query": (0.40, 12, 25),
 }
@@ -81,12 +84,12 @@ def milliseconds(text):
     return float(value) * {"us": 0.001, "ms": 1, "s": 1000, "m": 60_000}[unit]
 
 
-def drive(server, operation, seconds, keys):
+def drive(server, operation, seconds, keys, *more):
     """One run of wrk: requests/s, p99 in ms, server CPU in µs per request."""
     before = server.cpu_seconds()
     output = subprocess.run(
         ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "--latency", "-s", SCRIPT, f"http://127.0.0.1:{server.port}/",
-         "--", operation, str(keys)], capture_output=True, text=True, check=True).stdout
+         "--", operation, str(keys), *more], capture_output=True, text=True, check=True).stdout
     cpu = server.cpu_seconds() - before
     if "Non-2xx" in output:
         raise SystemExit(f"{server.name} refused {operation}:\n{output}")
@@ -140,6 +143,93 @@ def compare(arguments):
     finally:
         for server in running:
             server.stop()
+
+
+def create_streamed(server):
+    return json.loads(server.call("CreateTable", {
+        "TableName": "streamed", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}}))["TableDescription"]["LatestStreamArn"]
+
+
+def full_page(server, arn):
+    """An iterator at the beginning of a shard with at least one full page, and how many records that is."""
+    shards = json.loads(server.call("DescribeStream", {"StreamArn": arn}, "DynamoDBStreams"))["StreamDescription"]["Shards"]
+    best = ("", 0)
+    for shard in shards:
+        iterator = json.loads(server.call("GetShardIterator", {"StreamArn": arn, "ShardId": shard["ShardId"],
+                                                               "ShardIteratorType": "TRIM_HORIZON"}, "DynamoDBStreams"))["ShardIterator"]
+        records = len(json.loads(server.call("GetRecords", {"ShardIterator": iterator}, "DynamoDBStreams"))["Records"])
+        best = max(best, (iterator, records), key=lambda found: found[1])
+    return best
+
+
+def measure_own(arguments):
+    """Transactions, PartiQL and streams, in rounds beside PutItem and GetItem."""
+    server = servers.tabella(8301)
+    try:
+        create_tables(server)
+        arn = create_streamed(server)
+        load(server, "bench", (item(n) for n in range(ITEMS)))
+        load(server, "streamed", (item(n) for n in range(ITEMS)))
+        iterator, per_page = full_page(server, arn)
+        runs = {operation: [] for operation in OWN_OPERATIONS}
+        for number in range(arguments.rounds + 1):
+            for operation in OWN_OPERATIONS:
+                print(f"driving {operation} …", flush=True)
+                run = drive(server, operation, arguments.seconds, ITEMS, *([iterator] if operation == "GetRecords" else []))
+                time.sleep(1)  # what wrk left unread is not the next one's
+                if number > 0:  # the first round warms up
+                    runs[operation].append(run)
+    finally:
+        server.stop()
+    table = {operation: tuple(statistics.median(column) for column in zip(*rows)) for operation, rows in runs.items()}
+    print("\n| operation | requests/s | p99 ms | server CPU µs/request |")
+    print("|---|---:|---:|---:|")
+    for operation, (rate, p99, cpu) in table.items():
+        print(f"| {operation} | {rate:,.0f} | {p99:.2f} | {cpu:.1f} |")
+    print(f"\nPutItem with a stream against without: {table['PutItemStreamed'][0] / table['PutItem'][0]:.2f} (target 0.75)")
+    print(f"TransactWriteItems of 4 against PutItem, in items: {4 * table['TransactWriteItems'][0] / table['PutItem'][0]:.2f}")
+    print(f"ExecuteStatement by key against GetItem: {table['ExecuteStatement'][0] / table['GetItem'][0]:.2f}")
+    print(f"GetRecords: {table['GetRecords'][0] * per_page:,.0f} records/s in pages of {per_page}")
+
+
+def expire(arguments, count):
+    """PutItem before and while `count` items, all due at once, are deleted."""
+    server = servers.tabella(8301)
+    try:
+        server.call("CreateTable", {"TableName": "mortal", "BillingMode": "PAY_PER_REQUEST",
+                                    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+                                    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}]})
+        server.call("UpdateTimeToLive", {"TableName": "mortal", "TimeToLiveSpecification": {"Enabled": True, "AttributeName": "until"}})
+        left = lambda: json.loads(server.call("DescribeTable", {"TableName": "mortal"}))["Table"]["ItemCount"]
+        begun = time.time()
+        due = int(begun + count / 15_000 + 10 + 4 * arguments.seconds)
+        print(f"loading {count:,} items that will be due together …", flush=True)
+        say = lambda done: print(f"\r  {done:,} of {count:,} items", end="", flush=True)
+        load(server, "mortal", ({"pk": {"S": f"due-{n:09d}"}, "until": {"N": str(due)}, "body": {"S": "x" * 100}} for n in range(count)), say)
+        if time.time() + 3 * arguments.seconds > due:
+            raise SystemExit("the machine took too long to load: they are due already")
+        drive(server, "PutItemMortal", 2, ITEMS)
+        normal = [drive(server, "PutItemMortal", arguments.seconds, ITEMS) for _ in range(2)]
+        print(f"\nwaiting until they are due, in {max(0, due - time.time()):.0f} s …", flush=True)
+        time.sleep(max(0.0, due - time.time()))
+        started, busy, before = time.time(), [], left()
+        while (now := left()) > ITEMS + count // 50:
+            busy.append((*drive(server, "PutItemMortal", arguments.seconds, ITEMS), now - left()))
+        took = time.time() - started
+    finally:
+        server.stop()
+    p99 = lambda runs: statistics.median(run[1] for run in runs)
+    rate = lambda runs: statistics.median(run[0] for run in runs)
+    print(f"\n| {count:,} items due at once | before | while they are deleted | ratio |")
+    print("|---|---:|---:|---:|")
+    if not busy:
+        print(f"\nthey were gone before PutItem could be measured, in {took:.1f} s")
+        return
+    print(f"| PutItem p99 ms | {p99(normal):.2f} | {p99(busy):.2f} | {p99(busy) / p99(normal):.2f} (target 2) |")
+    print(f"| PutItem requests/s | {rate(normal):,.0f} | {rate(busy):,.0f} | {rate(busy) / rate(normal):.2f} |")
+    print(f"\n{(before - now) / took:,.0f} items/s deleted beside PutItem at 64 connections")
 
 
 def report(table, running):
@@ -206,12 +296,17 @@ def main():
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--scale", type=int, metavar="ITEMS")
+    parser.add_argument("--due", type=int, metavar="ITEMS")
     arguments = parser.parse_args()
     os.makedirs(servers.WORK, exist_ok=True)
     if arguments.scale:
         scale(arguments)
+    elif arguments.due:
+        expire(arguments, arguments.due)
     else:
         compare(arguments)
+        measure_own(arguments)
+        expire(arguments, 300_000)
 
 
 if __name__ == "__main__":

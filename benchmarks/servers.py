@@ -44,10 +44,10 @@ class Server:
         except OSError:
             return False
 
-    def call(self, operation, body):
+    def call(self, operation, body, service="DynamoDB"):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         connection.request("POST", "/", json.dumps(body),
-                           {**HEADERS, "X-Amz-Target": "DynamoDB_20120810." + operation})
+                           {**HEADERS, "X-Amz-Target": f"{service}_20120810.{operation}"})
         response = connection.getresponse()
         text = response.read()
         if response.status != 200:
@@ -88,7 +88,7 @@ def tabella(port, folder=None, keep=False):
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
     return Server("Tabella", port, [os.path.join(ROOT, "build/release/tabella"), "serve", "--data", folder,
-                                    "--dynamodb", f"127.0.0.1:{port}", "--log-level", "warning"])
+                                    "--dynamodb", f"127.0.0.1:{port}", "--http", "off", "--log-level", "warning"])
 
 
 def dynalite(port):

@@ -73,7 +73,7 @@ Result<> check_sequence_given(const store::GetShardIteratorRequest& request) {
   return {};
 }
 
-store::StreamRecord to_record(const StreamSchema& stream, uint64_t sequence, const RecordView& view) {
+store::StreamRecord to_record(const StreamSchema& stream, uint64_t sequence, RecordView view) {
   const auto copy = [](item::ItemView item) { return item::Item(std::string(item.bytes())); };
   store::StreamRecord record{.event = view.event,
                              .by_service = view.by_service,
@@ -88,12 +88,12 @@ store::StreamRecord to_record(const StreamSchema& stream, uint64_t sequence, con
     record.keys = copy(*view.keys);
   } else {
     item::ItemBuilder keys;
-    const auto& image = view.new_image ? *view.new_image : *view.old_image;
+    const auto image = view.new_image ? *view.new_image : view.old_image->view();
     for (const auto& key : stream.key_schema)
       if (const auto value = image.find(key.name)) keys.add(key.name, *value);
     record.keys = keys.finish();
   }
-  if (view.old_image) record.old_image = copy(*view.old_image);
+  record.old_image = std::move(view.old_image);
   if (view.new_image) record.new_image = copy(*view.new_image);
   return record;
 }
@@ -160,13 +160,13 @@ Result<store::GetRecordsResult> Engine::get_records_now(const store::GetRecordsR
         skipped >= kMaxSkipped)
       break;
     iterator.position = keys::sequence_of(cursor.key());
-    const auto view = decode_record(cursor.value());
+    auto view = decode_record(cursor.value());
     if (view.created < now - kStreamRetention) {
       ++skipped;
       continue;
     }
     bytes += cursor.value().size();
-    result.records.push_back(to_record(*stream, iterator.position, view));
+    result.records.push_back(to_record(*stream, iterator.position, std::move(view)));
   }
   if (!result.records.empty()) record_ages_.observe(now - result.records.back().created);
   if (!shard->closed || cursor.valid()) {

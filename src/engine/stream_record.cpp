@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "engine/item_keys.h"
 #include "engine/keys.h"
+#include "item/check.h"
 
 namespace tabella::engine {
 
@@ -19,7 +20,49 @@ constexpr std::chrono::hours kShardAge{4};
 constexpr uint64_t kSplitRecords = 1000;
 constexpr int kMaxBits = 3;
 
-enum Flags : uint8_t { by_service = 1, has_keys = 2, has_old = 4, has_new = 8 };
+enum Flags : uint8_t { by_service = 1, has_keys = 2, has_old = 4, has_new = 8, has_difference = 16 };
+
+// More than this is not worth looking for one by one.
+constexpr size_t kMaxDifference = 32;
+
+// The old image as what differs from the new: the attributes that had another value or are gone, and the
+// names of those that are new. Nothing if that is much.
+std::optional<std::string> difference(ItemView old, ItemView fresh) {
+  if (old.count() > 4 * kMaxDifference || fresh.count() > 4 * kMaxDifference) return std::nullopt;
+  item::ItemBuilder before;
+  std::string added;
+  size_t changed_count = 0;
+  size_t added_count = 0;
+  for (item::Attributes a(old); a.next();) {
+    const auto now = fresh.find(a.name());
+    if (now && now->bytes() == a.value().bytes()) continue;
+    before.add(a.name(), a.value());
+    ++changed_count;
+  }
+  for (item::Attributes a(fresh); a.next();)
+    if (!old.find(a.name())) {
+      put_sized(added, a.name());
+      ++added_count;
+    }
+  if (changed_count + added_count > kMaxDifference) return std::nullopt;
+  std::string bytes;
+  put_sized(bytes, before.finish().bytes());
+  put_varint(bytes, added_count);
+  return bytes.append(added);
+}
+
+item::Item with_difference(ItemView fresh, std::string_view& in) {
+  const ItemView before(take_sized(in));
+  std::vector<std::string_view> added(std::min<size_t>(take_varint(in), kMaxDifference));
+  for (auto& name : added) name = take_sized(in);
+  item::ItemBuilder old;
+  for (item::Attributes a(fresh); a.next();) {
+    if (std::ranges::find(added, a.name()) != added.end()) continue;
+    if (!before.find(a.name())) old.add(a.name(), a.value());
+  }
+  for (item::Attributes a(before); a.next();) old.add(a.name(), a.value());
+  return old.finish();
+}
 
 std::string encode_record(const TableSchema& table, StreamView view, const ItemChange& change,
                           TimePoint now) {
@@ -31,17 +74,28 @@ std::string encode_record(const TableSchema& table, StreamView view, const ItemC
                      : change.now ? StreamEvent::modify
                                   : StreamEvent::remove;
   const bool keys = !old && !fresh;
+  const auto differing = old && fresh ? difference(*old, *fresh) : std::nullopt;
   std::string bytes;
-  bytes.reserve(24 + (old ? old->bytes().size() : 0) + (fresh ? fresh->bytes().size() : 0));
+  bytes.reserve(24 +
+                (differing ? differing->size()
+                 : old     ? old->bytes().size()
+                           : 0) +
+                (fresh ? fresh->bytes().size() : 0));
   bytes.push_back(static_cast<char>(event));
   bytes.push_back(static_cast<char>((change.by_service ? by_service : 0) | (keys ? has_keys : 0) |
-                                    (old ? has_old : 0) | (fresh ? has_new : 0)));
+                                    (differing ? has_difference
+                                     : old     ? has_old
+                                               : 0) |
+                                    (fresh ? has_new : 0)));
   put_varint(bytes,
              static_cast<uint64_t>(
                  std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()));
   if (keys) put_sized(bytes, key_of(table, nullptr, change.now ? *change.now : *change.old).bytes());
-  if (old) put_sized(bytes, old->bytes());
   if (fresh) put_sized(bytes, fresh->bytes());
+  if (differing)
+    bytes.append(*differing);
+  else if (old)
+    put_sized(bytes, old->bytes());
   return bytes;
 }
 
@@ -100,9 +154,34 @@ RecordView decode_record(std::string_view bytes) {
   record.by_service = (flags & by_service) != 0;
   record.created = TimePoint(std::chrono::milliseconds(take_varint(bytes)));
   if (flags & has_keys) record.keys = ItemView(take_sized(bytes));
-  if (flags & has_old) record.old_image = ItemView(take_sized(bytes));
   if (flags & has_new) record.new_image = ItemView(take_sized(bytes));
+  if (flags & has_old) record.old_image = item::Item(std::string(take_sized(bytes)));
+  if (flags & has_difference && record.new_image)
+    record.old_image = with_difference(*record.new_image, bytes);
   return record;
+}
+
+bool is_whole_record(std::string_view bytes) {
+  if (bytes.size() < 3 || static_cast<uint8_t>(bytes[0]) > 2) return false;
+  const auto flags = static_cast<uint8_t>(bytes[1]);
+  bytes.remove_prefix(2);
+  take_varint(bytes);
+  bool whole = (flags & (has_keys | has_old | has_new)) != 0;
+  const auto sized = [&]() -> std::string_view {
+    const auto length = take_varint(bytes);
+    whole = whole && length <= bytes.size();
+    return whole ? take(bytes, length) : std::string_view();
+  };
+  const auto item = [&] { whole = item::is_well_formed(sized()) && whole; };
+  if (flags & has_keys) item();
+  if (flags & has_new) item();
+  if (flags & has_old) item();
+  if (flags & has_difference) {
+    item();
+    whole = whole && !bytes.empty();
+    for (auto names = take_varint(bytes); whole && names > 0; --names) sized();
+  }
+  return whole && bytes.empty();
 }
 
 void append_record(WriteContext& context, const TableSchema& table, const ItemChange& change) {

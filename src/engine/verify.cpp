@@ -218,18 +218,10 @@ class Verification {
       return problem("stream {}: a record is in a shard that is not there: {}", stream.arn(), sequence);
     if (sequence <= shard->first || (shard->closed && sequence >= shard->last) || sequence > sequence_)
       problem("stream {}: record {} is outside of its shard {}", stream.arn(), sequence, shard->name());
-    if (!is_whole(value)) return problem("stream {}: record {} cannot be read", stream.arn(), sequence);
+    if (!is_whole_record(value))
+      return problem("stream {}: record {} cannot be read", stream.arn(), sequence);
     const auto record = decode_record(value);
     check_chain(stream, *shard, sequence, record);
-  }
-
-  static bool is_whole(std::string_view value) {
-    if (value.size() < 3 || static_cast<uint8_t>(value[0]) > 2) return false;
-    const auto record = decode_record(value);
-    bool whole = record.keys || record.old_image || record.new_image;
-    for (const auto& part : {record.keys, record.old_image, record.new_image})
-      whole = whole && (!part || item::is_well_formed(part->bytes()));
-    return whole;
   }
 
   // Each record of an item begins where the one before it ended.

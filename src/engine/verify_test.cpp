@@ -180,6 +180,17 @@ TEST_F(Verify, FindsALostRecord) {
            "does not follow the one before it"));
 }
 
+TEST_F(Verify, FindsRecordsCutAnywhere) {
+  Entries all;
+  after('s', [&](const Entries& entries, Batch&) { all = entries; });
+  for (size_t length = 0; length < all.back().second.size(); ++length)
+    EXPECT_TRUE(says(
+        after('s', [&](const Entries&,
+                       Batch& batch) { batch.put(all.back().first, all.back().second.substr(0, length)); }),
+        "cannot be read"))
+        << length;
+}
+
 TEST_F(Verify, FindsARecordThatCannotBeRead) {
   EXPECT_TRUE(says(after('s', [](const Entries& all,
                                  Batch& batch) { batch.put(all[0].first, all[0].second.substr(0, 20)); }),
