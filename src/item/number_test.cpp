@@ -46,7 +46,8 @@ TEST(Number, KnowsItsRange) {
   EXPECT_NE(canonical("1e126").find("overflow"), std::string::npos);
   EXPECT_NE(canonical("-11e125").find("overflow"), std::string::npos);
   EXPECT_NE(canonical("1e-131").find("underflow"), std::string::npos);
-  EXPECT_NE(canonical("1.0e100000000000").find("overflow"), std::string::npos);
+  EXPECT_NE(canonical("1.0e100000000").find("overflow"), std::string::npos);
+  EXPECT_NE(canonical("1.0e100000000000").find("cannot be converted to a numeric value"), std::string::npos);
   EXPECT_EQ(canonical("1e-130").size(), 132u);
   EXPECT_NE(canonical(std::string(39, '1')).find("38 significant"), std::string::npos);
   EXPECT_EQ(canonical(std::string(38, '9')), std::string(38, '9'));

@@ -86,7 +86,19 @@ awaitable<void> StreamReader::pause(milliseconds length) {
 }
 
 awaitable<void> StreamReader::run() {
-  wake_ = std::make_unique<asio::steady_timer>(co_await asio::this_coro::executor);
+  // The timer goes with this coroutine, wherever that ends.
+  struct Wake {
+    Wake(asio::steady_timer*& pointer, const asio::any_io_executor& executor)
+        : shown(pointer), timer(executor) {
+      shown = &timer;
+    }
+    ~Wake() { shown = nullptr; }
+    Wake(const Wake&) = delete;
+    Wake& operator=(const Wake&) = delete;
+    asio::steady_timer*& shown;
+    asio::steady_timer timer;
+  };
+  const Wake wake(wake_, co_await asio::this_coro::executor);
   bool table_made = false;
   while (!stopping_) {
     std::string failure;
@@ -229,7 +241,7 @@ void StreamReader::hold(Stream& stream, Lease lease, TimePoint since) {
   asio::co_spawn(wake_->get_executor(), read_shard(stream, held), [this, &stream, held](std::exception_ptr) {
     stream.held.erase(held->lease.shard);
     --reading_;
-    wake_->cancel();  // there may be children to read, or a stop to finish
+    if (wake_) wake_->cancel();  // there may be children to read, or a stop to finish
   });
 }
 

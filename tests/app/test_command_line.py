@@ -76,7 +76,7 @@ class CommandLineTest(unittest.TestCase):
             config = os.path.join(folder, "tabella.toml")
             ports = [free_port() for _ in range(3)]
             with open(config, "w") as file:
-                file.write(f'data = "{folder}/data"\ndynamodb = "127.0.0.1:{ports[0]}"\nthreads = 1\naccess-key = ["a:b", "c:d"]\n')
+                file.write(f'data = "{folder}/data"\ndynamodb = "127.0.0.1:{ports[0]}"\nthreads = 1\nhttp = "off"\naccess-key = ["a:b", "c:d"]\n')
 
             def listens_on(*arguments, **environment):
                 process = subprocess.Popen([BINARY, "serve", "--config", config, *arguments], stdout=subprocess.PIPE,
