@@ -293,23 +293,21 @@ void Writer::publish(const WriteContext& context) {
   }
 }
 
-// One post per executor wakes all of its callers.
+// One post per executor wakes all of its callers. It owns them: should the executor end before it runs, they
+// end with it.
 void Writer::resume_callers(const std::vector<Job*>& jobs) {
-  std::vector<std::pair<asio::any_io_executor, std::vector<Job*>>> by_executor;
+  using Waiting = std::vector<std::move_only_function<void()>>;
+  std::vector<std::pair<asio::any_io_executor, Waiting>> by_executor;
   for (Job* job : jobs) {
     auto at =
         std::ranges::find_if(by_executor, [&](const auto& entry) { return entry.first == job->executor; });
-    if (at == by_executor.end()) at = by_executor.insert(at, {job->executor, {}});
-    at->second.push_back(job);
+    if (at == by_executor.end()) at = by_executor.insert(at, {job->executor, Waiting()});
+    at->second.push_back(std::move(job->resume));
   }
-  for (auto& [executor, waiting] : by_executor) {
-    asio::post(executor, [resumed = std::move(waiting)] {
-      for (Job* job : resumed) {
-        auto resume = std::move(job->resume);  // resuming ends the job's life
-        resume();
-      }
+  for (auto& [executor, waiting] : by_executor)
+    asio::post(executor, [resumed = std::move(waiting)]() mutable {
+      for (auto& resume : resumed) resume();
     });
-  }
 }
 
 }  // namespace tabella::engine
