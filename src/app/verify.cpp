@@ -27,7 +27,7 @@ int verify(const VerifyOptions& options) {
     if (report.problems > report.first_problems.size())
       fmt::print("and {} more problems\n", report.problems - report.first_problems.size());
     fmt::print(
-        "{} tables, {} items, {} index entries, {} expiry entries, {} streams with {} records, {} tokens: "
+        "tables: {}, items: {}, index entries: {}, expiry entries: {}, streams: {}, records: {}, tokens: {}; "
         "{}\n",
         report.tables, report.items, report.index_entries, report.expiry_entries, report.streams,
         report.records, report.tokens,

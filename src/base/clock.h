@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 
 namespace tabella {
 
@@ -30,10 +31,10 @@ class ManualClock final : public Clock {
   std::atomic<TimePoint> now_;
 };
 
-inline double epoch_seconds(TimePoint t) {
-  return static_cast<double>(
-             std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count()) /
-         1000;
+inline int64_t epoch_milliseconds(TimePoint t) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count();
 }
+
+inline double epoch_seconds(TimePoint t) { return static_cast<double>(epoch_milliseconds(t)) / 1000; }
 
 }  // namespace tabella

@@ -1,5 +1,4 @@
 // What the engine promises beyond Store's contract: keys, the cache, the writer.
-#include <filesystem>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -12,19 +11,12 @@
 #include "engine/item_cache.h"
 #include "engine/keys.h"
 #include "item/value.h"
+#include "support/folder.h"
 
 namespace tabella::engine {
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tabella-engine-XXXXXX").string();
-    path = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::filesystem::path path;
-};
+using test::Folder;
 
 std::string sort_key(const item::Value& value) {
   std::string key;
@@ -55,7 +47,7 @@ TEST(Keys, EndAfterAllWithAPrefix) {
 
 TEST(ItemCache, NeverKeepsWhatACommitReplaced) {
   const Folder folder;
-  Database database(folder.path, Durability::relaxed);
+  Database database(folder.path(), Durability::relaxed);
   ItemCache cache(database, 1u << 20);
   Batch batch;
   batch.put("key", "old");
@@ -83,7 +75,7 @@ TEST(ItemCache, NeverKeepsWhatACommitReplaced) {
 
 TEST(ItemCache, StaysWithinItsBytes) {
   const Folder folder;
-  Database database(folder.path, Durability::relaxed);
+  Database database(folder.path(), Durability::relaxed);
   ItemCache cache(database, 1u << 20);
   for (int i = 0; i < 20'000; ++i) {
     const ItemCache::Written written = {{"key" + std::to_string(i), std::string(500, 'x')}};
@@ -98,7 +90,7 @@ TEST(ItemCache, StaysWithinItsBytes) {
 
 TEST(Writer, RunsChangesOneAfterTheOtherFromManyThreads) {
   const Folder folder;
-  Database database(folder.path, Durability::relaxed);
+  Database database(folder.path(), Durability::relaxed);
   ItemCache cache(database, 1u << 20);
   Catalogue catalogue;
   Streams streams;
@@ -132,7 +124,7 @@ TEST(Writer, RunsChangesOneAfterTheOtherFromManyThreads) {
 
 TEST(Writer, LetsAFailingChangeDisturbNobody) {
   const Folder folder;
-  Database database(folder.path, Durability::relaxed);
+  Database database(folder.path(), Durability::relaxed);
   ItemCache cache(database, 1u << 20);
   Catalogue catalogue;
   Streams streams;
@@ -161,18 +153,18 @@ TEST(Engine, RefusesAFolderInUseOrFromTheFuture) {
   const SystemClock clock;
   const auto failure = [&]() -> std::string {
     try {
-      Engine engine({.folder = folder.path}, clock);
+      Engine engine({.folder = folder.path()}, clock);
       return "opened";
     } catch (const std::runtime_error& error) {
       return error.what();
     }
   };
   {
-    Engine engine({.folder = folder.path}, clock);
+    Engine engine({.folder = folder.path()}, clock);
     EXPECT_NE(failure().find("is in use by another process"), std::string::npos) << failure();
   }
   {
-    Database database(folder.path, Durability::sync);
+    Database database(folder.path(), Durability::sync);
     Batch batch;
     batch.put(keys::meta("format"), "\x63");
     database.write(batch);

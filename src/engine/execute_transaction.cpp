@@ -4,7 +4,6 @@
 
 #include "base/bytes.h"
 #include "base/checksum.h"
-#include "engine/capacity.h"
 #include "engine/engine.h"
 #include "engine/item_keys.h"
 #include "engine/prepare.h"
@@ -89,8 +88,7 @@ Result<std::vector<WriteAction>> to_actions(std::vector<PreparedStatement>& stat
 
 Result<ExecuteTransactionResult> Engine::read_transaction(const std::vector<PreparedStatement>& statements,
                                                           const ExecuteTransactionRequest& request) {
-  std::vector<SchemaPtr> tables;
-  std::vector<std::string> keys;
+  std::vector<TransactRead> reads;
   for (size_t i = 0; i < statements.size(); ++i) {
     TABELLA_ASSIGN(auto table, find_table(catalogue_, statements[i].tree().table));
     const auto key = key_in_where(*table, statements[i].tree(), true);
@@ -100,20 +98,14 @@ Result<ExecuteTransactionResult> Engine::read_transaction(const std::vector<Prep
           "specify the primary key in the where clause.",
           i));
     TABELLA_TRY(check_key(*table, *key));
-    keys.push_back(item_key(*table, *key));
-    tables.push_back(std::move(table));
+    auto name = item_key(*table, *key);
+    reads.push_back({std::move(table), std::move(name)});
   }
-  TABELLA_TRY(check_no_duplicates(keys));
   ExecuteTransactionResult result;
   Accounts accounts(store::CapacityKind::read);
-  auto items = database_.get_all(keys);
-  TABELLA_TRY(check_response_size(items));
-  for (size_t i = 0; i < items.size(); ++i) {
-    const size_t size = items[i] ? item::ItemView(*items[i]).size() : 0;
-    accounts.of(tables[i]->name(), request.capacity).table_units += 2 * read_units(size, true);
-    auto& response = result.responses.emplace_back();
-    if (items[i]) response = shown(statements[i].tree(), item::Item(std::move(*items[i])));
-  }
+  TABELLA_ASSIGN(result.responses, read_at_once(database_, reads, accounts, request.capacity));
+  for (size_t i = 0; i < statements.size(); ++i)
+    if (auto& item = result.responses[i]) item = shown(statements[i].tree(), std::move(*item));
   if (request.capacity != store::CapacityDetail::none) result.capacity = std::move(accounts.all);
   return result;
 }

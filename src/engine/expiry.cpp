@@ -11,10 +11,7 @@ namespace {
 
 constexpr uint64_t kFiveYears = uint64_t{5} * 365 * 24 * 60 * 60;
 
-uint64_t seconds(TimePoint at) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count());
-}
+uint64_t seconds(TimePoint at) { return static_cast<uint64_t>(epoch_milliseconds(at) / 1000); }
 
 std::optional<std::string> entry_of(const TableSchema& table, const std::string& key,
                                     const std::optional<item::Item>& item) {

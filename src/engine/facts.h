@@ -26,7 +26,7 @@ class FactWriter {
   void value(std::string_view name, item::Value value) { map_.set_member(name, std::move(value)); }
   void time(std::string_view name, const std::optional<TimePoint>& at) {
     if (!at) return;
-    integer(name, std::chrono::duration_cast<std::chrono::milliseconds>(at->time_since_epoch()).count());
+    integer(name, epoch_milliseconds(*at));
   }
   void throughput(std::string_view name, const std::optional<store::Throughput>& t) {
     if (t) value(name, item::Value::list({item::Value::integer(t->read), item::Value::integer(t->write)}));

@@ -27,10 +27,7 @@ constexpr size_t kMaxSkipped = 10'000;
 constexpr std::string_view kVersion = "|1|";
 constexpr uint64_t kMaxTime = (uint64_t{1} << 42) - 1;  // milliseconds until the year 2109: no overflow
 
-uint64_t milliseconds(TimePoint at) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count());
-}
+uint64_t milliseconds(TimePoint at) { return static_cast<uint64_t>(epoch_milliseconds(at)); }
 
 std::unexpected<store::Error> no_such_shard(std::string_view shard, std::string_view arn) {
   return store::fail(

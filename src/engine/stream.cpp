@@ -16,10 +16,6 @@ using item::Value;
 constexpr std::string_view kSequencePrefix = "10";
 constexpr size_t kSequenceDigits = 21;
 
-int64_t milliseconds(TimePoint at) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count();
-}
-
 Value encode_shard(const Shard& shard) {
   FactWriter w;
   w.integer("first", static_cast<int64_t>(shard.first));
@@ -48,7 +44,9 @@ Shard decode_shard(item::ValueView value) {
 
 }  // namespace
 
-std::string Shard::name() const { return fmt::format("shardId-{:020}-{:08x}", milliseconds(opened), first); }
+std::string Shard::name() const {
+  return fmt::format("shardId-{:020}-{:08x}", epoch_milliseconds(opened), first);
+}
 
 std::string StreamSchema::arn() const { return fmt::format("{}/stream/{}", table_arn, label); }
 
@@ -80,7 +78,7 @@ std::optional<uint64_t> sequence_from(std::string_view text) {
 }
 
 std::string stream_label(TimePoint at) {
-  const auto ms = milliseconds(at);
+  const auto ms = epoch_milliseconds(at);
   const std::time_t seconds = ms / 1000;
   std::tm utc{};
   gmtime_r(&seconds, &utc);

@@ -87,9 +87,7 @@ std::string encode_record(const TableSchema& table, StreamView view, const ItemC
                                      : old     ? has_old
                                                : 0) |
                                     (fresh ? has_new : 0)));
-  put_varint(bytes,
-             static_cast<uint64_t>(
-                 std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count()));
+  put_varint(bytes, static_cast<uint64_t>(epoch_milliseconds(now)));
   if (keys) put_sized(bytes, key_of(table, nullptr, change.now ? *change.now : *change.old).bytes());
   if (fresh) put_sized(bytes, fresh->bytes());
   if (differing)

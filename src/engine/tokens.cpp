@@ -8,10 +8,7 @@ namespace {
 
 constexpr std::chrono::minutes kTokenLife{10};
 
-uint64_t milliseconds(TimePoint at) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::milliseconds>(at.time_since_epoch()).count());
-}
+uint64_t milliseconds(TimePoint at) { return static_cast<uint64_t>(epoch_milliseconds(at)); }
 
 }  // namespace
 

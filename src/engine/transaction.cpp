@@ -118,12 +118,27 @@ std::unexpected<store::Error> cancel_for(size_t actions, size_t at, store::Error
   return cancel(std::move(reasons));
 }
 
-Result<> check_response_size(const std::vector<std::optional<std::string>>& items) {
+Result<std::vector<std::optional<item::Item>>> read_at_once(const Database& database,
+                                                            const std::vector<TransactRead>& reads,
+                                                            Accounts& accounts,
+                                                            store::CapacityDetail detail) {
   constexpr size_t kMaxResponse = 4u << 20;
+  std::vector<std::string> keys;
+  for (const auto& read : reads) keys.push_back(read.key);
+  TABELLA_TRY(check_no_duplicates(keys));
+  std::vector<std::optional<item::Item>> items;
   size_t bytes = 0;
-  for (const auto& item : items) bytes += item ? item::ItemView(*item).size() : 0;
-  if (bytes <= kMaxResponse) return {};
-  return refuse(fmt::format("Transaction response size cannot exceed 4MB. Response Size: {}", bytes));
+  for (auto& stored : database.get_all(keys)) {
+    const auto& table = *reads[items.size()].table;
+    auto& item = items.emplace_back();
+    if (stored) item = item::Item(std::move(*stored));
+    const size_t size = item ? item->size() : 0;
+    accounts.of(table.name(), detail).table_units += 2 * read_units(size, true);
+    bytes += size;
+  }
+  if (bytes > kMaxResponse)
+    return refuse(fmt::format("Transaction response size cannot exceed 4MB. Response Size: {}", bytes));
+  return items;
 }
 
 Result<> check_no_duplicates(const std::vector<std::string>& keys) {

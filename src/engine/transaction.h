@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/capacity.h"
+#include "engine/database.h"
 #include "engine/write_item.h"
 #include "store/transactions.h"
 
@@ -25,8 +27,15 @@ struct Transaction {
 store::Result<> check_no_duplicates(const std::vector<std::string>& keys);
 store::Result<> check_no_duplicates(const std::vector<WriteAction>& actions);
 
-// What a transaction reads is 4 MB at most.
-store::Result<> check_response_size(const std::vector<std::optional<std::string>>& items);
+// Items as they are at one moment: an item only once, 4 MB at most. Charged to `accounts`.
+struct TransactRead {
+  SchemaPtr table;
+  std::string key;
+};
+store::Result<std::vector<std::optional<item::Item>>> read_at_once(const Database& database,
+                                                                   const std::vector<TransactRead>& reads,
+                                                                   Accounts& accounts,
+                                                                   store::CapacityDetail detail);
 
 // Runs on the writer's thread.
 store::Result<store::TransactWriteItemsResult> run_transaction(WriteContext& context,

@@ -5,12 +5,12 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 
 #include "engine/engine.h"
 #include "engine/keys.h"
 #include "item/attribute_json.h"
+#include "support/folder.h"
+#include "support/run.h"
 
 namespace tabella::engine {
 namespace {
@@ -23,9 +23,7 @@ item::Item item_of(std::string_view json) {
 class Verify : public testing::Test {
  protected:
   Verify() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tabella-verify-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    Engine engine({.folder = folder_, .durability = Durability::relaxed}, clock_);
+    Engine engine({.folder = folder_.path(), .durability = Durability::relaxed}, clock_);
     store::CreateTableRequest table;
     auto& d = table.definition;
     d.name = "items";
@@ -53,18 +51,10 @@ class Verify : public testing::Test {
     }
     engine.close();
   }
-  ~Verify() override { std::filesystem::remove_all(folder_); }
 
   template <class T>
   static T run(store::Async<T> call) {
-    boost::asio::io_context context;
-    std::optional<store::Result<T>> result;
-    boost::asio::co_spawn(context, std::move(call), [&](std::exception_ptr failure, store::Result<T> value) {
-      if (failure) std::rethrow_exception(failure);
-      result = std::move(value);
-    });
-    context.run();
-    return std::move(**result);
+    return std::move(*test::run(std::move(call)));
   }
 
   // The keys of a keyspace as they are in the store, with their values.
@@ -82,7 +72,7 @@ class Verify : public testing::Test {
   // Does something to the store, and gives what is found wrong with it then.
   std::string after(char keyspace, const std::function<void(const Entries&, Batch&)>& damage) {
     {
-      Database database(folder_, Durability::relaxed);
+      Database database(folder_.path(), Durability::relaxed);
       Batch batch;
       damage(entries(database, keyspace), batch);
       database.write(batch);
@@ -93,11 +83,11 @@ class Verify : public testing::Test {
 
   std::string problems() {
     std::string all;
-    for (const auto& problem : engine::verify(folder_, {}).first_problems) all += problem + "\n";
+    for (const auto& problem : engine::verify(folder_.path(), {}).first_problems) all += problem + "\n";
     return all;
   }
 
-  std::filesystem::path folder_;
+  test::Folder folder_;
   SystemClock clock_;
 };
 
@@ -107,7 +97,7 @@ testing::AssertionResult says(const std::string& problems, std::string_view word
 }
 
 TEST_F(Verify, FindsNothingInAStoreThatIsWell) {
-  const auto report = engine::verify(folder_, {});
+  const auto report = engine::verify(folder_.path(), {});
   EXPECT_EQ(problems(), "");
   EXPECT_EQ(report.tables, 1u);
   EXPECT_EQ(report.items, 3u);
@@ -231,7 +221,7 @@ TEST_F(Verify, FindsWhatDoesNotBelong) {
 TEST_F(Verify, FindsADamagedFile) {
   after('i', [](const Entries&, Batch&) {});  // what was in the log is in a file now
   bool damaged = false;
-  for (const auto& file : std::filesystem::directory_iterator(folder_)) {
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path())) {
     if (file.path().extension() != ".sst") continue;
     std::fstream bytes(file.path(), std::ios::in | std::ios::out | std::ios::binary);
     bytes.seekp(30);
@@ -243,7 +233,7 @@ TEST_F(Verify, FindsADamagedFile) {
 }
 
 TEST_F(Verify, SaysIfThereIsNoStoreOrSomebodyHasIt) {
-  EXPECT_THROW(engine::verify(folder_ / "nothing", {}), std::runtime_error);
+  EXPECT_THROW(engine::verify(folder_.path() / "nothing", {}), std::runtime_error);
 }
 
 }  // namespace

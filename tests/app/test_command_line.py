@@ -147,7 +147,7 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
             verified = run("verify", server.folder)
             self.assertEqual((verified.returncode, verified.stderr), (0, ""))
-            self.assertIn("0 tables, 0 items", verified.stdout)
+            self.assertIn("tables: 0, items: 0", verified.stdout)
             self.assertIn("all is well", verified.stdout)
 
     def test_stops_cleanly_with_many_threads_and_connections(self):

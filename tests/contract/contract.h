@@ -8,11 +8,10 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 
 #include "base/clock.h"
 #include "store/store.h"
+#include "support/run.h"
 
 namespace tabella::contract {
 
@@ -49,17 +48,9 @@ class StoreContract : public testing::TestWithParam<Implementation> {
   const Clock& clock() const { return subject_->clock(); }
   bool advance(std::chrono::milliseconds by) { return subject_->advance(by); }
 
-  // Runs a call to its end on this thread.
   template <class T>
-  store::Result<T> run(store::Async<T> call) {
-    boost::asio::io_context context;
-    std::optional<store::Result<T>> result;
-    boost::asio::co_spawn(context, std::move(call), [&](std::exception_ptr failure, store::Result<T> value) {
-      if (failure) std::rethrow_exception(failure);
-      result = std::move(value);
-    });
-    context.run();
-    return std::move(*result);
+  static store::Result<T> run(store::Async<T> call) {
+    return test::run(std::move(call));
   }
 
   // A table with a string partition key pk, and a sort key sk of the given type ('S', 'N', 'B') or none ('

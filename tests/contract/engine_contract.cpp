@@ -1,31 +1,22 @@
 // The contract on the embedded engine.
-#include <filesystem>
-
 #include "base/clock.h"
 #include "contract/contract.h"
 #include "engine/engine.h"
+#include "support/folder.h"
 
 namespace tabella::contract {
 namespace {
 
 class EngineSubject final : public Subject {
  public:
-  EngineSubject() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tabella-contract-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-    restart();
-  }
-  ~EngineSubject() override {
-    engine_.reset();
-    std::filesystem::remove_all(folder_);
-  }
+  EngineSubject() { restart(); }
 
   store::Store& store() override { return *engine_; }
   void restart() override {
     engine_.reset();
     // What a test acknowledges is not what it is about: the crash tests watch the disk.
     engine_ = std::make_unique<engine::Engine>(
-        engine::Engine::Options{.folder = folder_, .durability = engine::Durability::relaxed}, clock_);
+        engine::Engine::Options{.folder = folder_.path(), .durability = engine::Durability::relaxed}, clock_);
   }
 
   const Clock& clock() const override { return clock_; }
@@ -35,7 +26,7 @@ class EngineSubject final : public Subject {
   }
 
  private:
-  std::filesystem::path folder_;
+  test::Folder folder_;
   ManualClock clock_{std::chrono::system_clock::now()};
   std::unique_ptr<engine::Engine> engine_;
 };

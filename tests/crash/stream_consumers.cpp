@@ -24,24 +24,15 @@
 #include "engine/engine.h"
 #include "item/number.h"
 #include "store/stream_reader.h"
+#include "support/run.h"
 
 namespace tabella {
 namespace {
 
+using test::run;
+
 constexpr int kItems = 30;
 constexpr const char* kTable = "items";
-
-template <class T>
-store::Result<T> run(store::Async<T> call) {
-  boost::asio::io_context context;
-  std::optional<store::Result<T>> result;
-  boost::asio::co_spawn(context, std::move(call), [&](std::exception_ptr failure, store::Result<T> value) {
-    if (failure) std::rethrow_exception(failure);
-    result = std::move(value);
-  });
-  context.run();
-  return std::move(*result);
-}
 
 item::Item key_of(int item) {
   auto key = item::Value::map();

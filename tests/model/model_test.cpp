@@ -3,25 +3,25 @@
 // TABELLA_MODEL_SEED make it longer or other.
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <random>
 #include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "engine/verify.h"
 #include "item/number.h"
 #include "model/model.h"
+#include "support/folder.h"
+#include "support/run.h"
 
 namespace tabella::model {
 namespace {
 
 using item::Value;
+using test::run;
 
 int64_t from_environment(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
@@ -31,8 +31,6 @@ int64_t from_environment(const char* name, int64_t otherwise) {
 class ModelTest : public testing::TestWithParam<int> {
  protected:
   ModelTest() : random_(static_cast<unsigned>(from_environment("TABELLA_MODEL_SEED", 0) + GetParam())) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tabella-model-XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
     open();
     store::CreateTableRequest request;
     auto& d = request.definition;
@@ -50,27 +48,10 @@ class ModelTest : public testing::TestWithParam<int> {
     stream_ = *run(engine_->create_table(request))->stream_arn;
     EXPECT_TRUE(run(engine_->update_time_to_live({.table = "t", .enabled = true, .attribute = "ttl"})));
   }
-  ~ModelTest() override {
-    engine_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-
   void open() {
     engine_.reset();
     engine_ = std::make_unique<engine::Engine>(
-        engine::Engine::Options{.folder = folder_, .durability = engine::Durability::relaxed}, clock_);
-  }
-
-  template <class T>
-  static store::Result<T> run(store::Async<T> call) {
-    boost::asio::io_context context;
-    std::optional<store::Result<T>> result;
-    boost::asio::co_spawn(context, std::move(call), [&](std::exception_ptr failure, store::Result<T> value) {
-      if (failure) std::rethrow_exception(failure);
-      result = std::move(value);
-    });
-    context.run();
-    return std::move(*result);
+        engine::Engine::Options{.folder = folder_.path(), .durability = engine::Durability::relaxed}, clock_);
   }
 
   // --- chance
@@ -478,7 +459,7 @@ class ModelTest : public testing::TestWithParam<int> {
   }
 
   std::mt19937 random_;
-  std::filesystem::path folder_;
+  test::Folder folder_;
   ManualClock clock_;
   std::unique_ptr<engine::Engine> engine_;
   std::string stream_;
@@ -498,7 +479,7 @@ TEST_P(ModelTest, TheEngineDoesWhatTheModelSays) {
   compare_streams();
   engine_->close();
   engine_.reset();
-  const auto report = engine::verify(folder_, {});
+  const auto report = engine::verify(folder_.path(), {});
   EXPECT_TRUE(report.first_problems.empty()) << report.first_problems[0];
 }
 
