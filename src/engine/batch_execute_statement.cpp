@@ -42,7 +42,7 @@ Result<> prepare_write(Member& member, const store::Statement& request, const Ca
   if (member.statement->tree().kind == Statement::Kind::exists)
     return refuse("EXISTS() can only be used in ExecuteTransaction");
   TABELLA_ASSIGN(member.action, to_action(*member.statement, request, catalogue));
-  member.action->return_old_on_failure = request.return_old_on_failure;
+  member.action->return_old_on_failure = false;  // AWS does not look at it in a batch
   member.table = member.action->table;
   member.key = member.action->key;
   return {};

@@ -71,6 +71,7 @@ void remove_index_entries(WriteContext& context, uint32_t index_id) {
   const auto prefix = keys::entries_of(index_id);
   context.batch().remove_range(prefix, keys::end_of(prefix));
   context.batch().remove(keys::counters(index_id));
+  context.forget_count(index_id);
 }
 
 void add_metrics(std::vector<store::ItemCollectionMetrics>& all,

@@ -102,6 +102,7 @@ void Engine::load_streams() {
       const auto last = database_.range(records, keys::end_of(records), Database::Direction::backward, false);
       shard.tail->last = last.valid() ? keys::sequence_of(last.key()) : shard.first;
     }
+    streams_.take_label_time(stream->created);
     streams_.put(std::move(stream));
   }
 }

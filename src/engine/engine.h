@@ -106,7 +106,8 @@ class Engine final : public store::Store {
   Catalogue catalogue_;
   Streams streams_;
   expression::Caches caches_;
-  uint32_t next_id_ = 1;  // the writer's thread only, once open
+  uint32_t next_id_ = 1;             // the writer's thread only, once open
+  std::string tokens_forgotten_to_;  // likewise
   metrics::Counter expired_items_ = 0;
   std::atomic<int64_t> expiry_lag_ = 0;  // seconds
   metrics::Histogram record_ages_{metrics::latency_bounds()};

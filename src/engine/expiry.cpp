@@ -9,6 +9,7 @@
 namespace tabella::engine {
 namespace {
 
+constexpr size_t kSliceBytes = 1u << 20;
 constexpr uint64_t kFiveYears = uint64_t{5} * 365 * 24 * 60 * 60;
 
 uint64_t seconds(TimePoint at) { return static_cast<uint64_t>(epoch_milliseconds(at) / 1000); }
@@ -41,11 +42,13 @@ void write_expiry(WriteContext& context, const TableSchema& table, const ItemCha
   if (old == now) return;
   if (old) context.batch().remove(*old);
   if (!now) return;
-  context.batch().put(*now, {});
-  auto& swept_to = *table.expiry->swept_to;
-  if (*now >= swept_to) return;
-  swept_to = *now;
-  context.note_expiry(table.expiry->id, *now);
+  put_expiry_entry(context, *table.expiry, *now);
+}
+
+void put_expiry_entry(WriteContext& context, const Expiry& expiry, const std::string& entry) {
+  context.batch().put(entry, {});
+  *expiry.swept_to = std::min(*expiry.swept_to, entry);
+  context.note_expiry(expiry.id, entry);
 }
 
 void remove_expiry_entries(WriteContext& context, const Expiry& expiry) {
@@ -62,11 +65,13 @@ Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most
   if (from >= end) return {};
   Swept swept;
   auto cursor = context.database().range(std::move(from), end, Database::Direction::forward, false);
-  for (; cursor.valid() && most > 0; cursor.next(), --most) {
+  size_t bytes = 0;
+  for (; cursor.valid() && most > 0 && bytes < kSliceBytes; cursor.next(), --most) {
     // The entries may be those of before a change that is on its way: the item as it is now decides.
     ItemChange change{.key = keys::item_of_expiry(table.id, cursor.key()), .by_service = true};
     auto stored = context.get(change.key);
     if (!stored) continue;
+    bytes += stored->size();
     change.old = item::Item(std::move(*stored));
     if (due_second(expiry, *change.old) != keys::due_of(cursor.key())) continue;
     write_change(context, table, change, nullptr);

@@ -22,7 +22,10 @@ struct Swept {
   uint64_t behind = 0;  // for so many seconds
 };
 
-// Deletes up to `most` items that are due. An item that is not due any more when
+// Adds an entry, which the sweep will find once it is committed.
+void put_expiry_entry(WriteContext& context, const Expiry& expiry, const std::string& entry);
+
+// Looks at up to `most` entries that are due, and deletes their items. An item that is not due any more when
 // its turn comes stays, and so does one whose time is more than five years past: AWS takes that for a
 // mistake.
 Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most);

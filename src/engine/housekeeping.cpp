@@ -10,7 +10,7 @@ namespace tabella::engine {
 namespace {
 
 constexpr size_t kSlice = 512;
-constexpr size_t kBusySlice = 16;
+constexpr size_t kBusySlice = 8;
 constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
@@ -29,7 +29,7 @@ std::chrono::milliseconds Engine::keep_house(WriteContext& context, bool busy) {
     behind = std::max(behind, swept.behind);
   }
   expiry_lag_ = static_cast<int64_t>(behind);
-  more = forget_tokens(context, slice) || more;
+  more = forget_tokens(context, tokens_forgotten_to_, slice) || more;
   trim_streams(context, streams_);
   return more ? std::chrono::milliseconds{0} : kPause;
 }

@@ -21,8 +21,6 @@ using store::Select;
 
 namespace {
 
-constexpr size_t kPageBytes = 1u << 20;
-
 Result<> check_start_values(const ReadOptions& options) {
   if (options.conditional_operator && (!options.legacy_filter || options.legacy_filter->empty()))
     return refuse(
@@ -195,6 +193,12 @@ std::string start_position(const ReadPlan& plan, ItemView start_key) {
 
 store::Page read_page(const Database& database, const ReadPlan& plan, const ReadOptions& options,
                       Cursor cursor) {
+  size_t bytes_read = 0;
+  return read_page(database, plan, options, std::move(cursor), bytes_read);
+}
+
+store::Page read_page(const Database& database, const ReadPlan& plan, const ReadOptions& options,
+                      Cursor cursor, size_t& bytes_read) {
   store::Page page;
   page.count_only = options.select == Select::count;
   size_t bytes = 0;
@@ -224,12 +228,13 @@ store::Page read_page(const Database& database, const ReadPlan& plan, const Read
         page.items.push_back(plan.projection ? expression::project(item, *plan.projection)
                                              : item::Item(std::string(item.bytes())));
     }
-    if (page.scanned >= limit || bytes + fetched_bytes >= kPageBytes) {
+    if (page.scanned >= limit || bytes_read + bytes + fetched_bytes >= kPageBytes) {
       last = cursor.value();
       more = true;
       break;
     }
   }
+  bytes_read += bytes + fetched_bytes;
   if (more) page.last_key = key_of(*plan.table, plan.index, ItemView(last));
   page.capacity = account(plan.table->name(), options.capacity);
   if (page.capacity) {

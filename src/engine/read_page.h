@@ -54,6 +54,12 @@ store::Result<> check_start_key(const ReadPlan& plan, item::ItemView start, Read
 // Where an ExclusiveStartKey stands in the range.
 std::string start_position(const ReadPlan& plan, item::ItemView start_key);
 
+// What a page may read.
+inline constexpr size_t kPageBytes = 1u << 20;
+
+// `bytes_read` is what the page has read in ranges before this one; it is counted on.
+store::Page read_page(const Database& database, const ReadPlan& plan, const store::ReadOptions& options,
+                      Cursor cursor, size_t& bytes_read);
 store::Page read_page(const Database& database, const ReadPlan& plan, const store::ReadOptions& options,
                       Cursor cursor);
 

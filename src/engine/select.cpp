@@ -320,6 +320,7 @@ store::Page read_ranges(const Database& database, const ReadPlan& plan, store::R
   store::Page all;
   Accounts accounts(store::CapacityKind::plain);
   bool begun = !after;
+  size_t bytes_read = 0;
   for (auto& [partition, range] : ranges) {
     auto& [from, to] = range;
     if (!begun) {
@@ -329,7 +330,7 @@ store::Page read_ranges(const Database& database, const ReadPlan& plan, store::R
     }
     if (limit) options.limit = *limit - all.scanned;
     if (limit && *options.limit <= 0) break;
-    auto page = read_page(database, plan, options, database.range(from, to, direction, keyed));
+    auto page = read_page(database, plan, options, database.range(from, to, direction, keyed), bytes_read);
     std::ranges::move(page.items, std::back_inserter(all.items));
     all.scanned += page.scanned;
     all.last_key = std::move(page.last_key);

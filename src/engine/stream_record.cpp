@@ -195,16 +195,14 @@ void append_record(WriteContext& context, const TableSchema& table, const ItemCh
 }
 
 void open_stream(WriteContext& context, TableSchema& table, uint32_t id, StreamView view) {
-  auto label = stream_label(context.now());
-  // Labels are all that tells a table's streams apart.
-  for (auto at = context.now(); label <= table.stream_label;)
-    label = stream_label(at += std::chrono::milliseconds{1});
+  const auto created = context.take_label_time();
+  auto label = stream_label(created);
   auto stream = std::make_shared<StreamSchema>(StreamSchema{.id = id,
                                                             .table = table.name(),
                                                             .table_arn = table.arn(),
                                                             .label = label,
                                                             .view = view,
-                                                            .created = context.now(),
+                                                            .created = created,
                                                             .key_schema = table.definition.key_schema});
   stream->shards.push_back(new_shard(context, {}, 0, 0));
   context.put_stream(std::move(stream));

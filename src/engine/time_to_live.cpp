@@ -33,12 +33,11 @@ struct FillExpiry {
     const bool done =
         walk_slice(context, schema->id, filled_to, [&](std::string_view key, item::ItemView item) {
           if (const auto due = due_second(expiry, item))
-            context.batch().put(keys::expiry(expiry_id, *due, key), {});
+            put_expiry_entry(context, expiry, keys::expiry(expiry_id, *due, key));
         });
     if (!done) return false;
     auto filled = std::make_shared<TableSchema>(*schema);
     filled->expiry->filled = true;
-    *filled->expiry->swept_to = keys::expiries_of(expiry_id);
     context.put_table(std::move(filled));
     log::info("time to live of table {} is enabled on attribute {}", table, expiry.attribute);
     return true;

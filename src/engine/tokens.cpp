@@ -38,11 +38,12 @@ void remember_token(WriteContext& context, const std::string& token, const Token
   context.batch().put(keys::token_by_age(due, token), {});
 }
 
-bool forget_tokens(WriteContext& context, size_t most) {
-  const auto from = keys::tokens_by_age();
-  auto end = from;
+bool forget_tokens(WriteContext& context, std::string& position, size_t most) {
+  auto end = keys::tokens_by_age();
   put_u64(end, milliseconds(context.now()) + 1);
-  auto cursor = context.database().range(from, end, Database::Direction::forward, false);
+  if (position.empty()) position = keys::tokens_by_age();
+  if (position >= end) return false;
+  auto cursor = context.database().range(position, end, Database::Direction::forward, false);
   for (; cursor.valid() && most > 0; cursor.next(), --most) {
     const auto due = get_u64(cursor.key().substr(1));
     const auto key = keys::token(cursor.key().substr(9));
@@ -50,6 +51,7 @@ bool forget_tokens(WriteContext& context, size_t most) {
     // Its owner may have begun anew under the same token.
     if (const auto stored = context.get(key); stored && get_u64(*stored) == due) context.remove(key);
   }
+  position = cursor.valid() ? std::string(cursor.key()) : end;
   return cursor.valid();
 }
 

@@ -19,7 +19,8 @@ struct TokenRecord {
 std::optional<TokenRecord> find_token(const WriteContext& context, const std::string& token);
 void remember_token(WriteContext& context, const std::string& token, const TokenRecord& record);
 
-// Removes up to `most` tokens whose time is over; whether there may be more.
-bool forget_tokens(WriteContext& context, size_t most);
+// Removes up to `most` tokens whose time is over, from `position` on (empty: the beginning), which it moves:
+// what was removed before is not looked at again. Whether there may be more.
+bool forget_tokens(WriteContext& context, std::string& position, size_t most);
 
 }  // namespace tabella::engine

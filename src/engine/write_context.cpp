@@ -83,9 +83,13 @@ void WriteContext::note_expiry(uint32_t expiry_id, const std::string& key) {
 }
 
 const std::string* WriteContext::uncommitted_expiry(uint32_t expiry_id) const {
-  if (!before_) return nullptr;
-  const auto at = before_->expiries_.find(expiry_id);
-  return at == before_->expiries_.end() ? nullptr : &at->second;
+  const std::string* first = nullptr;
+  for (const auto* context : {this, before_.get()}) {
+    if (!context) continue;
+    const auto at = context->expiries_.find(expiry_id);
+    if (at != context->expiries_.end() && (!first || at->second < *first)) first = &at->second;
+  }
+  return first;
 }
 
 void WriteContext::fill_batch() {

@@ -58,17 +58,20 @@ class WriteContext {
   void put_stream(StreamPtr stream);
   void drop_stream(uint32_t id);
   uint64_t take_sequence();
+  TimePoint take_label_time() { return stored_.streams.take_label_time(now_); }
   // Adds a record to the end of a shard.
   void append_record(uint32_t stream_id, const Shard& shard, std::string_view record);
 
   // Tells those who wait at its end that there will be no more.
-  void end_shard(const Shard& shard) { tails_.try_emplace(shard.tail, shard.last); }
+  void end_shard(const Shard& shard) { tails_.insert_or_assign(shard.tail, shard.last); }
 
-  // The sweep for expired items must look again at entries as old as this, once they are committed.
+  // The sweep for expired items must not pass this entry before it is committed.
   void note_expiry(uint32_t expiry_id, const std::string& key);
-  // The earliest such entry of the group whose commit is under way.
+  // The earliest such entry of this group and of the one whose commit is under way.
   const std::string* uncommitted_expiry(uint32_t expiry_id) const;
 
+  // What was counted in this group for an index that goes.
+  void forget_count(uint32_t id) { deltas_.erase(id); }
   void count(uint32_t id, const std::shared_ptr<Counters>& counters, int64_t items, int64_t bytes);
 
   // Whether there is anything to commit.

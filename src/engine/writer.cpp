@@ -21,6 +21,9 @@ namespace {
 constexpr std::chrono::milliseconds kIdle{500};
 constexpr size_t kIdleFlush = 1u << 20;
 
+// A writer that had changes to run so lately is busy.
+constexpr std::chrono::milliseconds kBusy{20};
+
 }  // namespace
 
 struct Writer::Job {
@@ -155,9 +158,11 @@ void Writer::run_background(Group& group) {
 
 void Writer::run_tick(Group& group) {
   using std::chrono::steady_clock;
-  if (steady_clock::now() < next_tick_) return;
-  bool busy = false;
-  {
+  const auto now = steady_clock::now();
+  if (now < next_tick_) return;
+  // Callers that were answered a moment ago are likely to come again: an empty queue alone says little.
+  bool busy = now - last_change_ < kBusy;
+  if (!busy) {
     const std::lock_guard lock(mutex_);
     busy = !queue_.empty();
   }

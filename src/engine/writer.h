@@ -32,7 +32,7 @@ class Writer {
   // Work in slices, run between groups so that it never holds them up for long. True when it is done.
   using Background = std::move_only_function<bool(WriteContext&)>;
 
-  // Work that time brings. Asked between groups, `busy` if changes wait; says how soon to ask again.
+  // Work that time brings. Asked between groups, `busy` while changes come; says how soon to ask again.
   using Tick = std::move_only_function<std::chrono::milliseconds(WriteContext&, bool busy)>;
 
   explicit Writer(const Stored& stored);

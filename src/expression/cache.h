@@ -15,8 +15,8 @@
 
 namespace tabella::expression {
 
-// Thread-safe. Holds a bounded number of trees; when full it forgets all and starts over, which costs a
-// parse.
+// Thread-safe. Holds the trees of a bounded amount of text, which a tree is some fifty times as large as;
+// when full it forgets all and starts over, which costs a parse. A long text is not kept.
 template <class Tree>
 class ParseCache {
  public:
@@ -32,9 +32,13 @@ class ParseCache {
       if (const auto at = shard.entries.find(text); at != shard.entries.end()) return at->second;
     }
     auto parsed = std::make_shared<const Checked<Tree>>(parse_(text));
+    if (text.size() > kLongText) return parsed;
     const std::lock_guard lock(shard.mutex);
-    if (shard.entries.size() >= kEntriesPerShard) shard.entries.clear();
-    shard.entries.emplace(text, parsed);
+    if (shard.text + text.size() > kTextPerShard) {
+      shard.entries.clear();
+      shard.text = 0;
+    }
+    if (shard.entries.emplace(text, parsed).second) shard.text += text.size();
     return parsed;
   }
 
@@ -44,9 +48,11 @@ class ParseCache {
   };
   struct Shard {
     std::mutex mutex;
+    size_t text = 0;  // bytes of it in `entries`
     std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries;
   };
-  static constexpr size_t kEntriesPerShard = 256;
+  static constexpr size_t kTextPerShard = 16u << 10;
+  static constexpr size_t kLongText = 2u << 10;
 
   Parse parse_;
   std::array<Shard, 16> shards_;

@@ -600,6 +600,12 @@ Checked<BoundStatement> bind(const Statement& parsed, std::span<const std::strin
     TABELLA_ASSIGN(statement.where, bind(*parsed.where, bindings));
   }
   TABELLA_ASSIGN(statement.update, bind(parsed.update, bindings));
+  for (const auto& action : statement.update) {
+    const bool add = action.kind == UpdateAction::Kind::add;
+    if ((add || action.kind == UpdateAction::Kind::erase) && !item::is_set(action.value.value.type()))
+      return invalid(fmt::format("The second argument to {} must be a value with type SET",
+                                 add ? "SET_ADD" : "SET_DELETE"));
+  }
   return bound;
 }
 

@@ -1,6 +1,7 @@
 #include "item/value.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "base/bytes.h"
 #include "item/number.h"
@@ -251,9 +252,20 @@ void append_canonical(std::string& out, ItemView item) {
 bool equal(ItemView a, ItemView b) {
   if (a.bytes() == b.bytes()) return true;
   if (a.count() != b.count() || a.size() != b.size()) return false;
+  // Most often the attributes stand in the same order.
+  Attributes x(a);
+  Attributes y(b);
+  bool same_order = true;
+  while (same_order && x.next() && y.next()) {
+    same_order = x.name() == y.name();
+    if (same_order && !equal(x.value(), y.value())) return false;
+  }
+  if (same_order) return true;
+  std::unordered_map<std::string_view, ValueView> others;
+  for (Attributes each(b); each.next();) others.emplace(each.name(), each.value());
   for (Attributes each(a); each.next();) {
-    const auto other = b.find(each.name());
-    if (!other || !equal(each.value(), *other)) return false;
+    const auto other = others.find(each.name());
+    if (other == others.end() || !equal(each.value(), other->second)) return false;
   }
   return true;
 }

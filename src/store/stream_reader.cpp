@@ -1,7 +1,7 @@
 #include "store/stream_reader.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -116,6 +116,7 @@ awaitable<void> StreamReader::run() {
     if (!failure.empty())
       log::warning("the stream of {} for {}: {}", options_.table, options_.consumer, failure);
     if (stopping_) break;
+    if (std::exchange(woken_, false)) continue;
     wake_->expires_after(std::min(options_.lease / 4, 2 * kLongestWait));
     co_await wake_->async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -127,10 +128,12 @@ awaitable<void> StreamReader::run() {
 
 // A table that was given a new stream has the old one read to its end first.
 Async<void> StreamReader::look_around() {
-  if (auto found = co_await find_streams(); !found) co_return std::unexpected(std::move(found).error());
-  for (auto& stream : streams_) {
+  // What is held comes first: nothing else that fails may cost a lease.
+  for (auto& stream : streams_)
     if (auto renewed = co_await renew_held(stream); !renewed)
       co_return std::unexpected(std::move(renewed).error());
+  if (auto found = co_await find_streams(); !found) co_return std::unexpected(std::move(found).error());
+  for (auto& stream : streams_) {
     const auto all_read = co_await take_shards(stream);
     if (!all_read) co_return std::unexpected(all_read.error());
     if (!*all_read) break;
@@ -241,7 +244,8 @@ void StreamReader::hold(Stream& stream, Lease lease, TimePoint since) {
   asio::co_spawn(wake_->get_executor(), read_shard(stream, held), [this, &stream, held](std::exception_ptr) {
     stream.held.erase(held->lease.shard);
     --reading_;
-    if (wake_) wake_->cancel();  // there may be children to read, or a stop to finish
+    woken_ = true;  // there may be children to read, or a stop to finish
+    if (wake_) wake_->cancel();
   });
 }
 
@@ -317,7 +321,8 @@ Async<void> StreamReader::read_batch(Stream& stream, Held& held) {
     if (auto marked = co_await check_point(stream, held, mark, finished); !marked)
       co_return std::unexpected(std::move(marked).error());
   }
-  held.iterator = std::move(batch->next);
+  // What was left off comes again, from the checkpoint on.
+  held.iterator = all ? std::move(batch->next) : std::nullopt;
   if (batch->records.empty() && held.iterator && may_go_on(held))
     co_await store_.wait_for_records(*held.iterator, std::min(options_.lease / 4, kLongestWait));
   co_return Result<>{};

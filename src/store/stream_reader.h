@@ -85,6 +85,7 @@ class StreamReader {
   const Handler handler_;
   std::list<Stream> streams_;  // oldest first; they stay where they are
   bool stopping_ = false;
+  bool woken_ = false;
   size_t reading_ = 0;                         // shards being read
   boost::asio::steady_timer* wake_ = nullptr;  // what run() waits on, while it runs
 };

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "contract/contract.h"
@@ -132,6 +134,23 @@ TEST_P(Statements, ReadOnlyThePartitionsThatOrNames) {
   EXPECT_EQ(found("pk = 'acme' AND sk <> 'red' OR pk = 'acme' AND sk = 'red'"), "blue green red ");
 }
 
+TEST_P(Statements, EndAPageAtAMegabyteOverAllPartitions) {
+  create("wide", 'S');
+  std::string partitions;
+  for (int i = 0; i < 20; ++i) {
+    partitions += fmt::format("{}'p{}'", i > 0 ? "," : "", i);
+    put("wide", fmt::format(R"({{"pk":{{"S":"p{}"}},"sk":{{"S":"x"}},"body":{{"S":"{}"}}}})", i,
+                            std::string(300'000, 'x')));
+  }
+  const auto text = fmt::format("SELECT pk FROM wide WHERE pk IN [{}]", partitions);
+  const auto page = run(store().execute_statement({.statement = {.text = text}}));
+  ASSERT_TRUE(page);
+  EXPECT_LE(page->items.size(), 4u);
+  EXPECT_TRUE(page->next_token);
+  const auto all = execute(text);
+  EXPECT_EQ(std::ranges::count(all, '\n'), 20);
+}
+
 TEST_P(Statements, GoOnFromTheirTokens) {
   fill();
   for (int64_t limit = 1; limit <= 5; ++limit) {
@@ -226,6 +245,8 @@ TEST_P(Statements, SayWhatIsWrongWithThem) {
             function));
   EXPECT_EQ(execute("UPDATE music SET s = set_add(s, 'x') WHERE pk='a' AND sk='b'"),
             "The second argument to SET_ADD must be a value with type SET at 1:30:1");
+  EXPECT_EQ(execute("UPDATE music SET s = set_add(s, ?) WHERE pk='a' AND sk='b'", R"([{"N":"1"}])"),
+            "The second argument to SET_ADD must be a value with type SET");
   EXPECT_EQ(
       execute(R"(SELECT pk FROM "music"."thin" WHERE label = 'l' AND year = 1)"),
       "One or more parameter values were invalid: Secondary index thin does not project one or more filter "

@@ -179,6 +179,18 @@ TEST_P(Readers, TryAgainWhatFailed) {
   EXPECT_TRUE(all_handled(handled));
 }
 
+// The lease of a handler that is slower than it runs out, and nobody else takes the shard.
+TEST_P(Readers, SkipNothingWhenAHandlerIsSlowerThanItsLease) {
+  Handled handled;
+  for (int i = 0; i < 5; ++i) write_round();
+  const auto worker = start("slow", [&](const store::StreamRecord& record) -> boost::asio::awaitable<void> {
+    handled.add(record);
+    if (handled.count() % 30 == 3) advance(std::chrono::milliseconds{300});
+    co_return;
+  });
+  EXPECT_TRUE(eventually([&] { return all_handled(handled); }));
+}
+
 TEST_P(Readers, TakeOverFromOneThatDied) {
   Handled handled;
   for (int i = 0; i < 60; ++i) write_round();

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -183,6 +184,35 @@ TEST_P(StreamsOfTables, OutliveTheirTableByADay) {
   EXPECT_FALSE(page->next) << "a closed shard has an end";
   if (!advance(std::chrono::hours{25})) return;
   EXPECT_TRUE(eventually([&] { return !run(store().describe_stream({.arn = arn})); }));
+}
+
+TEST_P(StreamsOfTables, AreToldApartHoweverFastATableComesBack) {
+  std::set<std::string> arns;
+  for (int i = 0; i < 20; ++i) {
+    const auto arn = create_with_stream("items", StreamView::keys_only);
+    put("items", R"({"pk":{"S":"a"},"sk":{"S":"1"}})");
+    EXPECT_TRUE(arns.insert(arn).second) << arn;
+    ASSERT_TRUE(run(store().delete_table("items")));
+    if (i == 10) restart();
+  }
+  for (const auto& arn : arns) EXPECT_EQ(records(arn).size(), 1u);
+}
+
+TEST_P(StreamsOfTables, CompareWideItemsInTheirTime) {
+  const auto arn = create_with_stream("items", StreamView::keys_only);
+  std::string forward;
+  std::string backward;
+  constexpr int kAttributes = 20'000;  // looked for one by one this takes seconds
+  for (int i = 0; i < kAttributes; ++i) {
+    forward += fmt::format(R"(,"a{}":{{"N":"1"}})", i);
+    backward += fmt::format(R"(,"a{}":{{"N":"1"}})", kAttributes - 1 - i);
+  }
+  const auto item = [](std::string_view attributes) {
+    return fmt::format(R"({{"pk":{{"S":"a"}},"sk":{{"S":"1"}}{}}})", attributes);
+  };
+  EXPECT_EQ(put("items", item(forward)), "ok");
+  EXPECT_EQ(put("items", item(backward)), "ok");
+  EXPECT_EQ(records(arn).size(), 1u);
 }
 
 TEST_P(StreamsOfTables, TrimWhatIsOlderThanADay) {

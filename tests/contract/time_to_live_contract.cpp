@@ -1,3 +1,6 @@
+#include <atomic>
+#include <thread>
+
 #include <fmt/format.h>
 
 #include "contract/contract.h"
@@ -101,6 +104,39 @@ TEST_P(TimeToLive, CountsForItemsThatWereThereBefore) {
   EXPECT_EQ(run(store().describe_table("items"))->global_indexes[0].item_count, 300);
   EXPECT_FALSE(is_there("items", "0"));
   EXPECT_TRUE(is_there("items", "1"));
+}
+
+// The entries of what is written stand in the batch of a group while the sweep of the next one runs.
+TEST_P(TimeToLive, MissesNothingThatIsDueWhenItIsWritten) {
+  create("items", 'S');
+  EXPECT_EQ(enable("items"), "ok");
+  std::atomic<bool> stop = false;
+  std::thread time([&] {
+    while (!stop) {
+      advance(std::chrono::milliseconds{100});
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+  });
+  std::vector<std::thread> writers;
+  for (int w = 0; w < 4; ++w)
+    writers.emplace_back([&, w] {
+      for (int i = 0; i < 1500; ++i) put_due("items", fmt::format("{}-{}", w, i), now());
+    });
+  for (auto& writer : writers) writer.join();
+  stop = true;
+  time.join();
+  EXPECT_TRUE(eventually([&] { return run(store().describe_table("items"))->item_count == 0; }));
+}
+
+TEST_P(TimeToLive, MissesNothingThatIsDueWhenItIsEnabled) {
+  for (int i = 0; i < 30; ++i) {
+    const auto name = fmt::format("items-{}", i);
+    create(name, 'S');
+    put_due(name, "a", now() - 100);
+    put_due(name, "b", now() - 50);
+    EXPECT_EQ(enable(name), "ok");
+    EXPECT_TRUE(eventually([&] { return !is_there(name, "a") && !is_there(name, "b"); })) << name;
+  }
 }
 
 TEST_P(TimeToLive, GoesOnAfterARestartAndEndsWhenDisabled) {
