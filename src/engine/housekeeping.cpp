@@ -10,7 +10,7 @@ namespace tabella::engine {
 namespace {
 
 constexpr size_t kSlice = 512;
-constexpr size_t kBusySlice = 8;
+constexpr size_t kBusySlice = 32;
 constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
