@@ -1,8 +1,8 @@
 // RocksDB, behind a door of our own: ordered bytes with atomic batches. The only part of the engine that sees
 // RocksDB's headers is database.cpp.
 //
-// Thread-safe for reads; batches are written by the writer's thread only. A disk that fails throws
-// DatabaseFailure: there is nothing sensible a request could do about it.
+// Thread-safe for reads; batches are written by the committer's thread only, once the store is open. A disk
+// that fails throws DatabaseFailure: there is nothing sensible a request could do about it.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,8 @@
 //   index   'x' · index id (4) · hash64 of the index partition (8) · index partition · index sort · base key
 //   stream  's' · stream id (4) · shard (8) · sequence (8)
 //   expiry  'e' · expiry id (4) · due second (8) · the item's key from its hash on
-//   token   't' · idempotency token          tokens by age  'a' · due millisecond (8) · token
+//   token   't' · operation (1) · idempotency token
+//   tokens by age  'a' · due millisecond (8) · operation (1) · token
 //   catalogue 'c' · table name          streams 'd' · stream id (4)
 //   counters 'n' · table or index id (4)          meta 'm' · name
 //

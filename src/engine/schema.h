@@ -1,7 +1,8 @@
 // A table as the engine works with it: its key attributes with their types, its indexes, its counters.
 //
-// Schemas are immutable once published; a change makes a new one. Only the counters live: they are shared by
-// all versions of a table's schema, written by the writer's thread and read by anyone.
+// Schemas are immutable once published; a change makes a new one. What lives is shared by all versions of a
+// table's schema: the counters, which the committer's thread writes and anyone reads, and where the filling
+// of an index and the sweep of expired items stand, which are the writer's thread's alone.
 #pragma once
 
 #include <atomic>
@@ -48,7 +49,7 @@ struct Expiry {
   uint32_t id = 0;
   std::string attribute;
   bool filled = false;  // whether the items that were there before have their entries
-  // Where the next sweep begins: nothing before it is due. The writer's thread only.
+  // Where the next sweep begins: what is due before it is gone. The writer's thread only.
   std::shared_ptr<std::string> swept_to = std::make_shared<std::string>();
 };
 

@@ -1,5 +1,4 @@
-// How a table's schema stands in the catalogue: as an item, one attribute per fact, so that a newer version
-// can add facts without a new format.
+// How a table's schema stands in the catalogue: see facts.h.
 #include "base/bytes.h"
 #include "engine/facts.h"
 #include "engine/schema.h"

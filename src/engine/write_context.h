@@ -24,8 +24,8 @@ struct Stored {
   const Clock& clock;
 };
 
-// What a change sees and may do. Filled on the writer's thread; once its group is handed to the committer it
-// does not change any more.
+// What a change sees and may do. Filled on the writer's thread; once its group is handed to the committer,
+// which fills the batch from it, what later groups see of it does not change any more.
 //
 // A change reads and decides first and writes last: once it has written, it cannot be taken back.
 class WriteContext {
