@@ -63,6 +63,9 @@ struct Statement {
 // Errors are worded in full.
 Checked<Statement> parse_statement(std::string_view text);
 
+// Appends the value that a constant stands for, in its flat form.
+void append_constant(std::string& out, const Constant& constant, std::span<const std::string> parameters);
+
 // A statement with its parameters in place. Looks into the parsed statement and the parameters.
 struct BoundStatement {
   Statement statement;   // with bound trees

@@ -148,6 +148,13 @@ std::string read_required_table_name(const Reader& reader) {
   return name.value_or("");
 }
 
+Wire<std::string> read_table_only(JsonValue body) {
+  Problems problems;
+  auto name = read_required_table_name(Reader(body, problems));
+  TABELLA_TRY(problems.result());
+  return name;
+}
+
 CapacityDetail read_capacity_detail(const Reader& reader) {
   return reader.choice<CapacityDetail>("ReturnConsumedCapacity", kCapacity).value_or(CapacityDetail::none);
 }

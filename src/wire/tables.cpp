@@ -6,13 +6,6 @@
 namespace tabella::wire {
 namespace {
 
-Wire<std::string> read_name(JsonValue body) {
-  Problems problems;
-  auto name = read_required_table_name(Reader(body, problems));
-  TABELLA_TRY(problems.result());
-  return name;
-}
-
 Wire<store::ListTablesRequest> read_list(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
@@ -40,7 +33,7 @@ void append_list(std::string& out, const store::ListTablesResult& result) {
 }  // namespace
 
 TABELLA_OPERATION(describe_table) {
-  return answer(read_name(body), context, &store::Store::describe_table, out,
+  return answer(read_table_only(body), context, &store::Store::describe_table, out,
                 [](std::string& json_out, const store::TableDescription& table) {
                   item::JsonObjectWriter json(json_out);
                   append_description(json.key("Table"), table);
@@ -48,7 +41,7 @@ TABELLA_OPERATION(describe_table) {
 }
 
 TABELLA_OPERATION(delete_table) {
-  return answer(read_name(body), context, &store::Store::delete_table, out, append_changed_table);
+  return answer(read_table_only(body), context, &store::Store::delete_table, out, append_changed_table);
 }
 
 TABELLA_OPERATION(list_tables) {

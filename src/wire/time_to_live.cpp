@@ -40,13 +40,6 @@ std::string_view status_name(store::TimeToLiveStatus status) {
   return "DISABLED";
 }
 
-Wire<std::string> read_describe(JsonValue body) {
-  Problems problems;
-  auto name = read_required_table_name(Reader(body, problems));
-  TABELLA_TRY(problems.result());
-  return name;
-}
-
 void append_description(std::string& out, const store::TimeToLiveDescription& description) {
   item::JsonObjectWriter json(out);
   item::JsonObjectWriter inner(json.key("TimeToLiveDescription"));
@@ -61,7 +54,8 @@ TABELLA_OPERATION(update_time_to_live) {
 }
 
 TABELLA_OPERATION(describe_time_to_live) {
-  return answer(read_describe(body), context, &store::Store::describe_time_to_live, out, append_description);
+  return answer(read_table_only(body), context, &store::Store::describe_time_to_live, out,
+                append_description);
 }
 
 }  // namespace tabella::wire
