@@ -8,23 +8,28 @@
 namespace tabella {
 
 using TimePoint = std::chrono::system_clock::time_point;
+using Elapsed = std::chrono::nanoseconds;  // since a moment that never changes
 
 // Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual TimePoint now() const = 0;
+  // How long ago something was: time that nobody sets, so that it neither jumps nor goes back.
+  virtual Elapsed elapsed() const = 0;
 };
 
 class SystemClock final : public Clock {
  public:
   TimePoint now() const override { return std::chrono::system_clock::now(); }
+  Elapsed elapsed() const override { return std::chrono::steady_clock::now().time_since_epoch(); }
 };
 
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(TimePoint start = TimePoint{std::chrono::seconds{1'700'000'000}}) : now_(start) {}
   TimePoint now() const override { return now_.load(); }
+  Elapsed elapsed() const override { return now().time_since_epoch(); }
   void advance(std::chrono::milliseconds by) { now_.store(now_.load() + by); }
 
  private:

@@ -89,6 +89,11 @@ int64_t JsonValue::integer() const {
   return static_cast<int64_t>(std::clamp(std::floor(value), -kLimit, kLimit));
 }
 
+double JsonValue::real() const {
+  double value = 0;
+  return as<dom::element>(document_, index_).get(value) ? static_cast<double>(integer()) : value;
+}
+
 std::string_view JsonValue::string() const {
   return as<dom::element>(document_, index_).get_string().value_unsafe();
 }

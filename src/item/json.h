@@ -20,6 +20,7 @@ class JsonValue {
   Kind kind() const;
   bool boolean() const;
   int64_t integer() const;  // of an integer or a real, rounded down; saturates
+  double real() const;      // of an integer or a real
   std::string_view string() const;
   std::optional<JsonValue> find(std::string_view key) const;  // of an object; a null counts as absent
 

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <ctime>
+#include <expected>
 
 #include <fmt/format.h>
 
@@ -109,27 +110,69 @@ HeadResult parse_request_line(std::string_view line, RequestHead& head) {
   return HeadResult::complete;
 }
 
+// "HTTP/1.1 200 OK"
+HeadResult parse_status_line(std::string_view line, ResponseHead& head) {
+  if (!line.starts_with("HTTP/1.")) return HeadResult::malformed;
+  if (line.size() < 12 || (line[7] != '0' && line[7] != '1')) return HeadResult::unsupported_version;
+  head.keep_alive = line[7] == '1';
+  const auto [end, error] = std::from_chars(line.data() + 9, line.data() + 12, head.status);
+  const bool fits = line[8] == ' ' && error == std::errc{} && end == line.data() + 12 && head.status >= 100 &&
+                    (line.size() == 12 || line[12] == ' ');
+  return fits ? HeadResult::complete : HeadResult::malformed;
+}
+
 // What the headers say about the message itself.
-HeadResult read_framing(RequestHead& head) {
-  bool has_length = false;
-  for (const auto& [name, value] : head.request.headers) {
+struct Framing {
+  bool chunked = false;
+  std::optional<uint64_t> content_length;
+  bool keep_alive = true;
+};
+
+HeadResult read_framing(const HttpHeaders& headers, Framing& framing) {
+  for (const auto& [name, value] : headers) {
     if (same_header(name, "content-length")) {
       const auto length = parse_length(value);
-      if (!length || (has_length && *length != head.content_length)) return HeadResult::malformed;
-      head.content_length = *length;
-      has_length = true;
+      if (!length || (framing.content_length && *length != *framing.content_length))
+        return HeadResult::malformed;
+      framing.content_length = length;
     } else if (same_header(name, "transfer-encoding")) {
-      if (head.chunked) return HeadResult::malformed;
+      if (framing.chunked) return HeadResult::malformed;
       if (!same_header(value, "chunked")) return HeadResult::unsupported_encoding;
-      head.chunked = true;
+      framing.chunked = true;
     } else if (same_header(name, "connection")) {
-      if (has_token(value, "close")) head.request.keep_alive = false;
-      if (has_token(value, "keep-alive")) head.request.keep_alive = true;
-    } else if (same_header(name, "expect")) {
-      head.expects_continue = same_header(value, "100-continue");
+      if (has_token(value, "close")) framing.keep_alive = false;
+      if (has_token(value, "keep-alive")) framing.keep_alive = true;
     }
   }
-  if (head.chunked && has_length) return HeadResult::malformed;
+  return framing.chunked && framing.content_length ? HeadResult::malformed : HeadResult::complete;
+}
+
+// The bytes of a head at the front of `bytes`, its empty line included.
+std::expected<std::string_view, HeadResult> find_head(std::string_view bytes) {
+  const auto end = bytes.substr(0, kMaxHead).find("\r\n\r\n");
+  if (end == std::string_view::npos)
+    return std::unexpected(bytes.size() >= kMaxHead ? HeadResult::too_large : HeadResult::incomplete);
+  return bytes.substr(0, end + 4);
+}
+
+std::string_view take_line(std::string_view& rest) {
+  const auto at = rest.find("\r\n");
+  const auto line = rest.substr(0, at);
+  rest.remove_prefix(at + 2);
+  return line;
+}
+
+// All lines up to the empty one.
+HeadResult parse_headers(std::string_view rest, HttpHeaders& headers) {
+  while (rest != "\r\n") {
+    const auto line = take_line(rest);
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) return HeadResult::malformed;
+    const auto name = line.substr(0, colon);
+    const auto value = trim(line.substr(colon + 1));
+    if (!is_token(name) || !is_field_value(value)) return HeadResult::malformed;
+    headers.emplace_back(name, value);
+  }
   return HeadResult::complete;
 }
 
@@ -140,44 +183,49 @@ bool same_header(std::string_view a, std::string_view b) {
          std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
-std::string_view HttpRequest::header(std::string_view name) const {
+std::optional<std::string_view> find_header(const HttpHeaders& headers, std::string_view name) {
   for (const auto& [n, value] : headers)
     if (same_header(n, name)) return value;
-  return {};
-}
-
-bool HttpRequest::has_header(std::string_view name) const {
-  return std::ranges::any_of(headers, [&](const auto& h) { return same_header(h.first, name); });
+  return std::nullopt;
 }
 
 HeadResult parse_head(std::string_view bytes, RequestHead& head) {
-  const auto end = bytes.substr(0, kMaxHead).find("\r\n\r\n");
-  if (end == std::string_view::npos)
-    return bytes.size() >= kMaxHead ? HeadResult::too_large : HeadResult::incomplete;
+  auto found = find_head(bytes);
+  if (!found) return found.error();
   auto headers = std::move(head.request.headers);
   headers.clear();
   head = {};
-  head.size = end + 4;
-  auto rest = bytes.substr(0, end + 2);
-  const auto next_line = [&] {
-    const auto at = rest.find("\r\n");
-    const auto line = rest.substr(0, at);
-    rest.remove_prefix(at + 2);
-    return line;
-  };
-  if (const auto result = parse_request_line(next_line(), head); result != HeadResult::complete)
-    return result;
-  while (!rest.empty()) {
-    const auto line = next_line();
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return HeadResult::malformed;
-    const auto name = line.substr(0, colon);
-    const auto value = trim(line.substr(colon + 1));
-    if (!is_token(name) || !is_field_value(value)) return HeadResult::malformed;
-    headers.emplace_back(name, value);
-  }
+  head.size = found->size();
+  auto result = parse_request_line(take_line(*found), head);
+  if (result == HeadResult::complete) result = parse_headers(*found, headers);
   head.request.headers = std::move(headers);
-  return read_framing(head);
+  if (result != HeadResult::complete) return result;
+  Framing framing{.keep_alive = head.request.keep_alive};
+  result = read_framing(head.request.headers, framing);
+  head.chunked = framing.chunked;
+  head.content_length = framing.content_length.value_or(0);
+  head.request.keep_alive = framing.keep_alive;
+  head.expects_continue = same_header(head.request.header("expect"), "100-continue");
+  return result;
+}
+
+HeadResult parse_head(std::string_view bytes, ResponseHead& head) {
+  auto found = find_head(bytes);
+  if (!found) return found.error();
+  auto headers = std::move(head.headers);
+  headers.clear();
+  head = {};
+  head.size = found->size();
+  auto result = parse_status_line(take_line(*found), head);
+  if (result == HeadResult::complete) result = parse_headers(*found, headers);
+  head.headers = std::move(headers);
+  if (result != HeadResult::complete) return result;
+  Framing framing{.keep_alive = head.keep_alive};
+  result = read_framing(head.headers, framing);
+  head.chunked = framing.chunked;
+  head.content_length = framing.content_length;
+  head.keep_alive = framing.keep_alive;
+  return result;
 }
 
 // The next line without its end; nothing if it is not whole yet.

@@ -1,4 +1,4 @@
-// HTTP messages as handlers see them, and the parser of request heads. No socket is known here.
+// HTTP messages as handlers see them, and the parsers of their heads. No socket is known here.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,22 @@ namespace tabella::net {
 
 bool same_header(std::string_view a, std::string_view b);  // header names: case does not count
 
+// Borrow from whatever was parsed.
+using HttpHeaders = std::vector<std::pair<std::string_view, std::string_view>>;
+// The first header of that name, trimmed; nothing if there is none.
+std::optional<std::string_view> find_header(const HttpHeaders& headers, std::string_view name);
+
 // Borrows from the connection's buffer: valid until the handler returns.
 struct HttpRequest {
   std::string_view method;
   std::string_view target;
-  std::vector<std::pair<std::string_view, std::string_view>> headers;
+  HttpHeaders headers;
   std::string_view body;
   bool keep_alive = true;
 
-  // The first header of that name, trimmed; empty if there is none.
-  std::string_view header(std::string_view name) const;
-  bool has_header(std::string_view name) const;
+  // Empty if there is none.
+  std::string_view header(std::string_view name) const { return find_header(headers, name).value_or(""); }
+  bool has_header(std::string_view name) const { return find_header(headers, name).has_value(); }
 };
 
 struct HttpResponse {
@@ -66,6 +71,18 @@ inline constexpr size_t kMaxHead = 16 * 1024;
 // Parses a head at the front of `bytes` into `head`, whose memory it uses again. Strict about what differs
 // between parsers and so lets requests be smuggled: lengths, line ends, names.
 HeadResult parse_head(std::string_view bytes, RequestHead& head);
+
+// The head of a response. Where there is neither a length nor chunks, the body ends with the connection.
+struct ResponseHead {
+  int status = 0;
+  HttpHeaders headers;
+  size_t size = 0;
+  bool chunked = false;
+  std::optional<uint64_t> content_length;
+  bool keep_alive = true;
+};
+
+HeadResult parse_head(std::string_view bytes, ResponseHead& head);
 
 // Decodes a chunked body piece by piece: each byte is looked at once, however the body arrives.
 class ChunkedBody {

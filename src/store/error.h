@@ -19,10 +19,13 @@ enum class ErrorCode {
   limit_exceeded,
   access_denied,
   transaction_canceled,
+  transaction_conflict,  // somebody else's transaction was at the item
   idempotent_parameter_mismatch,
   duplicate_item,
   trimmed_data_access,
   expired_iterator,
+  throttled,
+  unavailable,  // the store could not be reached, or did not answer in time
   internal,
 };
 
@@ -42,6 +45,9 @@ struct Error {
   std::string message;
   std::optional<item::Item> item;  // conditional_check_failed, when the request asked for the old item
   std::vector<CancellationReason> reasons;  // transaction_canceled: one per action
+  // The request may have taken effect all the same: an answer was lost on the way. A condition that failed
+  // may have failed because of it.
+  bool unsure = false;
 };
 
 template <class T = void>

@@ -1,10 +1,6 @@
 #include "store/leases.h"
 
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
-#include "item/number.h"
+#include "base/ids.h"
 
 namespace tabella::store {
 namespace {
@@ -25,13 +21,12 @@ std::string text_of(item::ItemView row, std::string_view attribute) {
 }
 
 Lease to_lease(item::ItemView row) {
-  const auto renewals = row.find("renewals");
   return {.shard = text_of(row, kShard),
           .owner = text_of(row, "owner"),
           .wanted_by = text_of(row, "wanted_by"),
           .checkpoint = text_of(row, "checkpoint"),
           .finished = row.find("finished").has_value(),
-          .renewals = renewals ? item::number_to_int(renewals->content()).value_or(0) : 0};
+          .beat = text_of(row, "beat")};
 }
 
 }  // namespace
@@ -41,9 +36,8 @@ struct Leases::Change {
   std::string update;
   std::string condition;
   std::optional<std::string> owner;
-  std::optional<int64_t> renewals;
+  std::optional<std::string> seen;
   std::optional<std::string> checkpoint;
-  bool one = true;  // whether it counts up
 };
 
 Leases::Leases(Store& store, const Clock& clock, std::string table, std::string consumer, std::string stream,
@@ -55,26 +49,12 @@ Leases::Leases(Store& store, const Clock& clock, std::string table, std::string 
       worker_(std::move(worker)),
       length_(length) {}
 
-Async<void> Leases::make_table(Store& store, const std::string& table) {
-  CreateTableRequest request;
-  request.definition.name = table;
-  request.definition.billing_mode = BillingMode::pay_per_request;
-  request.definition.attributes = {{kName, item::Type::S}, {kShard, item::Type::S}};
-  request.definition.key_schema = {{kName, KeyRole::hash}, {kShard, KeyRole::range}};
-  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
-  while (true) {
-    auto described = co_await store.describe_table(table);
-    if (described && described->status == Status::active) co_return Result<>{};
-    if (!described && described.error().code != ErrorCode::resource_not_found)
-      co_return std::unexpected(std::move(described).error());
-    if (!described) {
-      auto made = co_await store.create_table(request);
-      if (!made && made.error().code != ErrorCode::resource_in_use)
-        co_return std::unexpected(std::move(made).error());
-    }
-    timer.expires_after(std::chrono::milliseconds{20});
-    co_await timer.async_wait(boost::asio::use_awaitable);
-  }
+TablePlan Leases::plan(const std::string& table) {
+  TableDefinition definition{.name = table};
+  definition.billing_mode = BillingMode::pay_per_request;
+  definition.attributes = {{kName, item::Type::S}, {kShard, item::Type::S}};
+  definition.key_schema = {{kName, KeyRole::hash}, {kShard, KeyRole::range}};
+  return {.definition = std::move(definition), .time_to_live = {}};
 }
 
 Async<std::vector<Lease>> Leases::list() {
@@ -96,8 +76,8 @@ Async<std::vector<Lease>> Leases::list() {
   }
   for (const auto& lease : leases) {
     auto& seen = seen_[lease.shard];
-    if (seen.renewals == lease.renewals && seen.owner == lease.owner) continue;
-    seen = {.renewals = lease.renewals, .owner = lease.owner, .since = clock_.now()};
+    if (seen.beat == lease.beat && !lease.beat.empty()) continue;
+    seen = {.beat = lease.beat, .since = clock_.elapsed()};
   }
   co_return leases;
 }
@@ -111,50 +91,52 @@ bool Leases::can_be_taken(const Lease& lease) const {
 
 bool Leases::seen_long_enough(const Lease& lease) const {
   const auto at = seen_.find(lease.shard);
-  return at != seen_.end() && clock_.now() - at->second.since >= length_;
+  return at != seen_.end() && clock_.elapsed() - at->second.since >= length_;
 }
 
 Async<std::optional<Lease>> Leases::change(std::string shard, Change what) {
+  const auto beat = make_uuid();
   UpdateItemRequest request{.table = table_, .key = key_of(name_, shard)};
   request.update = std::move(what.update);
   request.options.condition = std::move(what.condition);
   request.options.return_values = ReturnValues::all_new;
+  request.options.return_old_on_failure = true;
   request.options.attributes.names = Names{{"#owner", "owner"}};
   auto values = item::Value::map();
-  if (what.one) values.set_member(":one", item::Value::integer(1));
+  if (request.update->contains(":beat")) values.set_member(":beat", item::Value::string(beat));
   if (what.owner) values.set_member(":owner", item::Value::string(*what.owner));
-  if (what.renewals) values.set_member(":seen", item::Value::integer(*what.renewals));
+  if (what.seen) values.set_member(":seen", item::Value::string(*what.seen));
   if (what.checkpoint) values.set_member(":checkpoint", item::Value::string(*what.checkpoint));
   request.options.attributes.values = item::encode_item(values);
   auto changed = co_await store_.update_item(std::move(request));
   if (changed) co_return std::optional(to_lease(*changed->attributes));
-  if (changed.error().code == ErrorCode::conditional_check_failed) co_return std::optional<Lease>();
-  co_return std::unexpected(std::move(changed).error());
-}
-
-Async<std::optional<Lease>> Leases::create(std::string shard) {
-  return change(std::move(shard), {.update = "SET #owner = :owner ADD renewals :one",
-                                   .condition = "attribute_not_exists(renewals)",
-                                   .owner = worker_});
+  auto& error = changed.error();
+  if (error.code != ErrorCode::conditional_check_failed) co_return std::unexpected(std::move(error));
+  if (error.item && text_of(*error.item, "beat") == beat) co_return std::optional(to_lease(*error.item));
+  co_return std::optional<Lease>();
 }
 
 Async<std::optional<Lease>> Leases::take(const Lease& lease) {
-  return change(lease.shard, {.update = "SET #owner = :owner REMOVE wanted_by ADD renewals :one",
-                              .condition = "renewals = :seen AND attribute_not_exists(finished)",
-                              .owner = worker_,
-                              .renewals = lease.renewals});
+  Change what{.update = "SET beat = :beat, #owner = :owner REMOVE wanted_by", .owner = worker_};
+  if (lease.beat.empty()) {
+    what.condition = "attribute_not_exists(beat) AND attribute_not_exists(finished)";
+  } else {
+    what.condition = "beat = :seen AND attribute_not_exists(finished)";
+    what.seen = lease.beat;
+  }
+  return change(lease.shard, std::move(what));
 }
 
 Async<std::optional<Lease>> Leases::renew(const Lease& lease) {
   return change(lease.shard,
-                {.update = "ADD renewals :one", .condition = "#owner = :owner", .owner = worker_});
+                {.update = "SET beat = :beat", .condition = "#owner = :owner", .owner = worker_});
 }
 
 Async<std::optional<Lease>> Leases::checkpoint(const Lease& lease, std::string sequence, bool finished) {
   return change(lease.shard,
-                {.update = finished ? "SET checkpoint = :checkpoint, finished = :one REMOVE #owner, "
-                                      "wanted_by ADD renewals :one"
-                                    : "SET checkpoint = :checkpoint ADD renewals :one",
+                {.update = finished ? "SET beat = :beat, checkpoint = :checkpoint, finished = :beat "
+                                      "REMOVE #owner, wanted_by"
+                                    : "SET beat = :beat, checkpoint = :checkpoint",
                  .condition = "#owner = :owner",
                  .owner = worker_,
                  .checkpoint = std::move(sequence)});
@@ -163,14 +145,15 @@ Async<std::optional<Lease>> Leases::checkpoint(const Lease& lease, std::string s
 Async<std::optional<Lease>> Leases::release(const Lease& lease) {
   return change(
       lease.shard,
-      {.update = "REMOVE #owner ADD renewals :one", .condition = "#owner = :owner", .owner = worker_});
+      {.update = "SET beat = :beat REMOVE #owner", .condition = "#owner = :owner", .owner = worker_});
 }
 
 Async<std::optional<Lease>> Leases::ask_for(const Lease& lease) {
+  // Leaves the beat as it is: that is the holder's, and shows whether he lives.
   return change(lease.shard, {.update = "SET wanted_by = :owner",
-                              .condition = "attribute_exists(#owner) AND attribute_not_exists(wanted_by)",
+                              .condition = "#owner = :seen AND attribute_not_exists(wanted_by)",
                               .owner = worker_,
-                              .one = false});
+                              .seen = lease.owner});
 }
 
 Async<void> Leases::forget(const Lease& lease) {

@@ -1,9 +1,12 @@
 // Who reads which shard, and how far: rows in a table of the store, so that several processes can share a
 // stream.
 //
-// A row belongs to one consumer and one shard. Its holder raises `renewals` every so often; whoever sees it
+// A row belongs to one consumer and one shard. Its holder writes a new `beat` every so often; whoever sees it
 // stand still for a lease's length by his own clock may take the row over. So nobody's clock needs to agree
 // with anybody's, and a holder that has not renewed for that long must take it for lost.
+//
+// A beat is random and tells one write from all others: if its answer is lost on the way and the write is
+// sent again, the row itself says whether the first had been made.
 #pragma once
 
 #include <map>
@@ -13,6 +16,7 @@
 
 #include "base/clock.h"
 #include "store/store.h"
+#include "store/tables.h"
 
 namespace tabella::store {
 
@@ -22,17 +26,18 @@ struct Lease {
   std::string wanted_by;   // who would like to have it; empty: nobody
   std::string checkpoint;  // the last sequence number that was handled; empty: none yet
   bool finished = false;   // the shard is closed and handled to its end
-  int64_t renewals = 0;
+  std::string beat;        // of the last change; empty: there is no such row yet
 };
 
 // Not thread-safe: one per reader.
 class Leases {
  public:
-  // `stream` and `consumer` name the rows together. `table` is made if it is not there.
+  // `stream` and `consumer` name the rows together.
   Leases(Store& store, const Clock& clock, std::string table, std::string consumer, std::string stream,
          std::string worker, std::chrono::milliseconds length);
 
-  static Async<void> make_table(Store& store, const std::string& table);
+  // The table that the rows are in.
+  static TablePlan plan(const std::string& table);
 
   // Reads all rows, and notes when each was last seen to change.
   Async<std::vector<Lease>> list();
@@ -40,7 +45,6 @@ class Leases {
   bool can_be_taken(const Lease& lease) const;
 
   // Each gives the row as it is now if the change could be made, nothing if somebody else was faster.
-  Async<std::optional<Lease>> create(std::string shard);
   Async<std::optional<Lease>> take(const Lease& lease);
   Async<std::optional<Lease>> renew(const Lease& lease);
   Async<std::optional<Lease>> checkpoint(const Lease& lease, std::string sequence, bool finished);
@@ -55,9 +59,8 @@ class Leases {
   Async<std::optional<Lease>> change(std::string shard, Change what);
 
   struct Seen {
-    int64_t renewals = -1;
-    std::string owner;
-    TimePoint since;
+    std::string beat;
+    Elapsed since;
   };
 
   Store& store_;

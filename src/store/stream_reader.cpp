@@ -54,7 +54,7 @@ std::vector<ShardDescription> ready_shards(const std::vector<ShardDescription>& 
 
 struct StreamReader::Held {
   Lease lease;
-  TimePoint renewed;    // when the renewal that holds was begun
+  Elapsed renewed;      // when the renewal that holds was begun
   bool lost = false;    // somebody else has it
   bool wanted = false;  // somebody else should have it
   bool finished = false;
@@ -72,7 +72,7 @@ void StreamReader::stop() {
 }
 
 bool StreamReader::may_go_on(const Held& held) const {
-  return !stopping_ && !held.lost && !held.wanted && clock_.now() - held.renewed < options_.lease;
+  return !stopping_ && !held.lost && !held.wanted && clock_.elapsed() - held.renewed < options_.lease;
 }
 
 awaitable<void> StreamReader::pause(milliseconds length) {
@@ -104,7 +104,8 @@ awaitable<void> StreamReader::run() {
     std::string failure;
     try {
       if (!table_made) {
-        const auto made = co_await Leases::make_table(store_, options_.lease_table);
+        const auto made =
+            co_await prepare_tables(store_, {Leases::plan(options_.lease_table)}, Missing::create);
         if (!made) failure = made.error().message;
         table_made = made.has_value();
       }
@@ -181,7 +182,7 @@ Async<void> StreamReader::renew_held(Stream& stream) {
   // A shard may be let go of while we wait: the list is looked at by what it was.
   const auto held_now = stream.held;
   for (const auto& [shard, held] : held_now) {
-    const auto begun = clock_.now();
+    const auto begun = clock_.elapsed();
     auto renewed = co_await stream.leases->renew(held->lease);
     if (!renewed) co_return std::unexpected(std::move(renewed).error());
     if (!*renewed) {
@@ -218,8 +219,8 @@ Async<bool> StreamReader::take_shards(Stream& stream) {
     if (stream.held.contains(shard.id)) continue;
     const auto* lease = find(*leases, shard.id);
     if (lease && !stream.leases->can_be_taken(*lease) && lease->owner != options_.worker) continue;
-    const auto begun = clock_.now();
-    auto taken = lease ? co_await stream.leases->take(*lease) : co_await stream.leases->create(shard.id);
+    const auto begun = clock_.elapsed();
+    auto taken = co_await stream.leases->take(lease ? *lease : Lease{.shard = shard.id});
     if (!taken) co_return std::unexpected(std::move(taken).error());
     if (*taken) hold(stream, std::move(**taken), begun);
   }
@@ -237,7 +238,7 @@ Async<bool> StreamReader::take_shards(Stream& stream) {
   co_return !enabled && ready.empty();
 }
 
-void StreamReader::hold(Stream& stream, Lease lease, TimePoint since) {
+void StreamReader::hold(Stream& stream, Lease lease, Elapsed since) {
   const auto held = std::make_shared<Held>(Held{.lease = std::move(lease), .renewed = since});
   stream.held.insert_or_assign(held->lease.shard, held);
   ++reading_;
@@ -329,7 +330,7 @@ Async<void> StreamReader::read_batch(Stream& stream, Held& held) {
 }
 
 Async<void> StreamReader::check_point(Stream& stream, Held& held, std::string sequence, bool finished) {
-  const auto begun = clock_.now();
+  const auto begun = clock_.elapsed();
   auto marked = co_await stream.leases->checkpoint(held.lease, std::move(sequence), finished);
   if (!marked) co_return std::unexpected(std::move(marked).error());
   held.lost = !*marked;

@@ -68,7 +68,7 @@ class StreamReader {
   Async<void> renew_held(Stream& stream);
   Async<bool> take_shards(Stream& stream);
   Async<std::pair<std::vector<ShardDescription>, bool>> shards_of(const std::string& arn);
-  void hold(Stream& stream, Lease lease, TimePoint since);
+  void hold(Stream& stream, Lease lease, Elapsed since);
 
   // What is done for each shard that is held.
   boost::asio::awaitable<void> read_shard(Stream& stream, std::shared_ptr<Held> held);

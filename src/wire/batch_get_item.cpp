@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "protocol/shapes.h"
 #include "wire/answer.h"
 #include "wire/parameters.h"
 
@@ -58,24 +59,6 @@ Wire<store::BatchGetItemRequest> read(JsonValue body) {
   return request;
 }
 
-void append_unprocessed(std::string& out, const store::BatchGetTable& table) {
-  item::JsonObjectWriter json(out);
-  {
-    item::JsonArrayWriter keys(json.key("Keys"));
-    for (const auto& key : table.keys) item::append_item_json(keys.element(), key);
-  }
-  if (table.consistent) json.boolean("ConsistentRead", true);
-  if (table.projection) json.string("ProjectionExpression", *table.projection);
-  if (table.attributes.names) {
-    item::JsonObjectWriter names(json.key("ExpressionAttributeNames"));
-    for (const auto& [reference, name] : *table.attributes.names) names.string(reference, name);
-  }
-  if (table.attributes_to_get) {
-    item::JsonArrayWriter attributes(json.key("AttributesToGet"));
-    for (const auto& name : *table.attributes_to_get) append_json_string(attributes.element(), name);
-  }
-}
-
 void append_result(std::string& out, const store::BatchGetItemResult& result) {
   item::JsonObjectWriter json(out);
   {
@@ -85,10 +68,7 @@ void append_result(std::string& out, const store::BatchGetItemResult& result) {
       for (const auto& item : items) item::append_item_json(array.element(), item);
     }
   }
-  {
-    item::JsonObjectWriter unprocessed(json.key("UnprocessedKeys"));
-    for (const auto& table : result.unprocessed) append_unprocessed(unprocessed.key(table.table), table);
-  }
+  protocol::append_batch(json.key("UnprocessedKeys"), result.unprocessed);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
 }
 

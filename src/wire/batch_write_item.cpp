@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "protocol/shapes.h"
 #include "wire/answer.h"
 #include "wire/parameters.h"
 
@@ -84,21 +85,9 @@ Wire<store::BatchWriteItemRequest> read(JsonValue body) {
   return request;
 }
 
-void append_write(std::string& out, const store::BatchWrite& write) {
-  item::JsonObjectWriter json(out);
-  item::JsonObjectWriter inner(json.key(write.put ? "PutRequest" : "DeleteRequest"));
-  item::append_item_json(inner.key(write.put ? "Item" : "Key"), write.item);
-}
-
 void append_result(std::string& out, const store::BatchWriteItemResult& result) {
   item::JsonObjectWriter json(out);
-  {
-    item::JsonObjectWriter unprocessed(json.key("UnprocessedItems"));
-    for (const auto& [table, writes] : result.unprocessed) {
-      item::JsonArrayWriter array(unprocessed.key(table));
-      for (const auto& write : writes) append_write(array.element(), write);
-    }
-  }
+  protocol::append_batch(json.key("UnprocessedItems"), result.unprocessed);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
   append_table_metrics(json, result.collection_metrics);
 }

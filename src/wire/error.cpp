@@ -3,34 +3,12 @@
 #include <fmt/format.h>
 
 #include "item/json.h"
+#include "protocol/error_names.h"
 
 namespace tabella::wire {
 namespace {
 
 constexpr std::string_view kService = "com.amazon.coral.service#";
-constexpr std::string_view kDynamo = "com.amazonaws.dynamodb.v20120810#";
-
-std::string type_of(store::ErrorCode code) {
-  using store::ErrorCode;
-  switch (code) {
-    case ErrorCode::validation: return "com.amazon.coral.validate#ValidationException";
-    case ErrorCode::resource_not_found: return fmt::format("{}ResourceNotFoundException", kDynamo);
-    case ErrorCode::resource_in_use: return fmt::format("{}ResourceInUseException", kDynamo);
-    case ErrorCode::conditional_check_failed:
-      return fmt::format("{}ConditionalCheckFailedException", kDynamo);
-    case ErrorCode::limit_exceeded: return fmt::format("{}LimitExceededException", kDynamo);
-    case ErrorCode::transaction_canceled: return fmt::format("{}TransactionCanceledException", kDynamo);
-    case ErrorCode::idempotent_parameter_mismatch:
-      return fmt::format("{}IdempotentParameterMismatchException", kDynamo);
-    case ErrorCode::duplicate_item: return fmt::format("{}DuplicateItemException", kDynamo);
-    case ErrorCode::trimmed_data_access: return fmt::format("{}TrimmedDataAccessException", kDynamo);
-    case ErrorCode::expired_iterator: return fmt::format("{}ExpiredIteratorException", kDynamo);
-    case ErrorCode::access_denied: return fmt::format("{}AccessDeniedException", kService);
-    case ErrorCode::internal: return fmt::format("{}InternalServerError", kDynamo);
-  }
-  return {};
-}
-
 void append_reasons(std::string& out, const std::vector<store::CancellationReason>& reasons) {
   item::JsonArrayWriter array(out);
   for (const auto& reason : reasons) {
@@ -44,7 +22,7 @@ void append_reasons(std::string& out, const std::vector<store::CancellationReaso
 }  // namespace
 
 WireError validation_error(std::string message) {
-  return {.type = type_of(store::ErrorCode::validation), .message = std::move(message)};
+  return {.type = protocol::error_type(store::ErrorCode::validation), .message = std::move(message)};
 }
 
 WireError serialization_error(std::optional<std::string> message) {
@@ -56,11 +34,13 @@ WireError service_error(std::string_view name, std::optional<std::string> messag
 }
 
 WireError internal_error() {
-  return {.type = type_of(store::ErrorCode::internal), .message = "Internal server error", .status = 500};
+  return {.type = protocol::error_type(store::ErrorCode::internal),
+          .message = "Internal server error",
+          .status = 500};
 }
 
 WireError to_wire(store::Error error) {
-  return {.type = type_of(error.code),
+  return {.type = protocol::error_type(error.code),
           .message = std::move(error.message),
           .status = error.code == store::ErrorCode::internal ? 500 : 400,
           .item = std::move(error.item),

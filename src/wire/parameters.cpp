@@ -15,39 +15,20 @@ using store::Select;
 
 namespace {
 
-template <class E>
-using Name = std::pair<std::string_view, E>;
-
 // In AWS's order, which is that of its error messages.
-constexpr std::array<Name<CapacityDetail>, 3> kCapacity = {
-    {{"INDEXES", CapacityDetail::indexes}, {"TOTAL", CapacityDetail::total}, {"NONE", CapacityDetail::none}}};
-constexpr std::array<Name<bool>, 2> kMetrics = {{{"SIZE", true}, {"NONE", false}}};
-constexpr std::array<Name<bool>, 2> kOnFailure = {{{"ALL_OLD", true}, {"NONE", false}}};
-constexpr std::array<Name<store::Combine>, 2> kCombine = {
-    {{"OR", store::Combine::any}, {"AND", store::Combine::all}}};
-constexpr std::array<Name<ReturnValues>, 5> kReturnValues = {{{"ALL_NEW", ReturnValues::all_new},
-                                                              {"UPDATED_OLD", ReturnValues::updated_old},
-                                                              {"ALL_OLD", ReturnValues::all_old},
-                                                              {"NONE", ReturnValues::none},
-                                                              {"UPDATED_NEW", ReturnValues::updated_new}}};
-constexpr std::array<Name<Select>, 4> kSelect = {
-    {{"SPECIFIC_ATTRIBUTES", Select::specific_attributes},
-     {"COUNT", Select::count},
-     {"ALL_ATTRIBUTES", Select::all_attributes},
-     {"ALL_PROJECTED_ATTRIBUTES", Select::all_projected_attributes}}};
-constexpr std::array<Name<std::string_view>, 13> kComparisons = {{{"IN", "IN"},
-                                                                  {"NULL", "NULL"},
-                                                                  {"BETWEEN", "BETWEEN"},
-                                                                  {"LT", "LT"},
-                                                                  {"NOT_CONTAINS", "NOT_CONTAINS"},
-                                                                  {"EQ", "EQ"},
-                                                                  {"GT", "GT"},
-                                                                  {"NOT_NULL", "NOT_NULL"},
-                                                                  {"NE", "NE"},
-                                                                  {"LE", "LE"},
-                                                                  {"BEGINS_WITH", "BEGINS_WITH"},
-                                                                  {"GE", "GE"},
-                                                                  {"CONTAINS", "CONTAINS"}}};
+constexpr std::array<protocol::Name<std::string_view>, 13> kComparisons = {{{"IN", "IN"},
+                                                                            {"NULL", "NULL"},
+                                                                            {"BETWEEN", "BETWEEN"},
+                                                                            {"LT", "LT"},
+                                                                            {"NOT_CONTAINS", "NOT_CONTAINS"},
+                                                                            {"EQ", "EQ"},
+                                                                            {"GT", "GT"},
+                                                                            {"NOT_NULL", "NOT_NULL"},
+                                                                            {"NE", "NE"},
+                                                                            {"LE", "LE"},
+                                                                            {"BEGINS_WITH", "BEGINS_WITH"},
+                                                                            {"GE", "GE"},
+                                                                            {"CONTAINS", "CONTAINS"}}};
 
 constexpr size_t kMaxName = 255;
 
@@ -156,23 +137,25 @@ Wire<std::string> read_table_only(JsonValue body) {
 }
 
 CapacityDetail read_capacity_detail(const Reader& reader) {
-  return reader.choice<CapacityDetail>("ReturnConsumedCapacity", kCapacity).value_or(CapacityDetail::none);
+  return reader.choice<CapacityDetail>("ReturnConsumedCapacity", protocol::kCapacityDetails)
+      .value_or(CapacityDetail::none);
 }
 
 bool read_collection_metrics(const Reader& reader) {
-  return reader.choice<bool>("ReturnItemCollectionMetrics", kMetrics).value_or(false);
+  return reader.choice<bool>("ReturnItemCollectionMetrics", protocol::kCollectionMetrics).value_or(false);
 }
 
 ReturnValues read_return_values(const Reader& reader) {
-  return reader.choice<ReturnValues>("ReturnValues", kReturnValues).value_or(ReturnValues::none);
+  return reader.choice<ReturnValues>("ReturnValues", protocol::kReturnValues).value_or(ReturnValues::none);
 }
 
 bool read_return_on_failure(const Reader& reader) {
-  return reader.choice<bool>("ReturnValuesOnConditionCheckFailure", kOnFailure).value_or(false);
+  return reader.choice<bool>("ReturnValuesOnConditionCheckFailure", protocol::kReturnOnFailure)
+      .value_or(false);
 }
 
 std::optional<store::Combine> read_conditional_operator(const Reader& reader) {
-  return reader.choice<store::Combine>("ConditionalOperator", kCombine);
+  return reader.choice<store::Combine>("ConditionalOperator", protocol::kCombines);
 }
 
 store::ExpressionAttributes read_expression_attributes(const Reader& reader) {
@@ -265,7 +248,7 @@ store::ReadOptions read_read_options(const Reader& reader, std::string_view filt
   store::ReadOptions options;
   options.table = read_table_name(reader);
   options.capacity = read_capacity_detail(reader);
-  options.select = reader.choice<Select>("Select", kSelect);
+  options.select = reader.choice<Select>("Select", protocol::kSelects);
   options.index = reader.string("IndexName");
   reader.pattern("IndexName", options.index);
   reader.length("IndexName", options.index, 3, kMaxName);

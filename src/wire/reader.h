@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 
 #include "item/attribute_json.h"
 #include "item/json.h"
+#include "protocol/names.h"
 #include "wire/error.h"
 
 namespace tabella::wire {
@@ -39,9 +39,6 @@ class Problems {
   std::optional<std::string> late_;
 };
 
-template <class E>
-using EnumNames = std::span<const std::pair<std::string_view, E>>;
-
 // One JSON object, whose members are read by name. `path` is its place in the request, for messages.
 class Reader {
  public:
@@ -61,7 +58,7 @@ class Reader {
   std::optional<std::vector<std::string>> strings(std::string_view name) const;
 
   template <class E>
-  std::optional<E> choice(std::string_view name, EnumNames<E> names) const {
+  std::optional<E> choice(std::string_view name, protocol::EnumNames<E> names) const {
     const auto text = string(name);
     if (!text) return std::nullopt;
     std::string all;

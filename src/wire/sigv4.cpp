@@ -1,35 +1,25 @@
 #include "wire/sigv4.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <ctime>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/checksum.h"
+#include "protocol/signature.h"
 
 namespace tabella::wire {
 namespace {
 
 using net::HttpRequest;
+using protocol::basic_date;
+using protocol::split;
 
 constexpr std::time_t kMaxSkew = 15 * 60;
-constexpr std::string_view kAlgorithm = "AWS4-HMAC-SHA256";
 
 std::unexpected<WireError> refuse(std::string_view type, std::string message) {
   return std::unexpected(service_error(type, std::move(message)));
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 // The value of "name=value" among the parameters, which blanks or commas separate.
@@ -49,80 +39,9 @@ std::string_view date_header(const HttpRequest& request) {
   return amz.empty() ? request.header("date") : amz;
 }
 
-// "20130609T100759Z"
-std::optional<std::time_t> parse_basic_date(std::string_view text) {
-  std::tm tm{};
-  const std::string copy(text);
-  const char* end = strptime(copy.c_str(), "%Y%m%dT%H%M%SZ", &tm);
-  if (!end || *end != '\0') return std::nullopt;
-  return timegm(&tm);
-}
-
-std::string basic_date(std::time_t time) {
-  std::tm tm{};
-  gmtime_r(&time, &tm);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &tm)};
-}
-
-// Values trimmed, runs of blanks as one, several headers of one name joined by commas.
-std::string canonical_value(const HttpRequest& request, std::string_view name) {
-  std::string out;
-  bool first = true;
-  for (const auto& [n, value] : request.headers) {
-    if (!net::same_header(n, name)) continue;
-    if (!first) out.push_back(',');
-    first = false;
-    bool blank = false;
-    for (char c : value) {
-      if (c == ' ' && blank) continue;
-      blank = c == ' ';
-      out.push_back(c);
-    }
-  }
-  return out;
-}
-
-std::string canonical_query(std::string_view query) {
-  auto pairs = split(query, '&');
-  std::ranges::sort(pairs);
-  std::string out;
-  for (const auto pair : pairs) {
-    if (pair.empty()) continue;
-    if (!out.empty()) out.push_back('&');
-    out.append(pair);
-    if (pair.find('=') == std::string_view::npos) out.push_back('=');
-  }
-  return out;
-}
-
-std::string canonical_request(const HttpRequest& request, std::string_view signed_headers) {
-  const auto question = request.target.find('?');
-  const auto path = request.target.substr(0, question);
-  const auto query =
-      question == std::string_view::npos ? std::string_view() : request.target.substr(question + 1);
-  std::string out =
-      fmt::format("{}\n{}\n{}\n", request.method, path.empty() ? "/" : path, canonical_query(query));
-  for (const auto name : split(signed_headers, ';'))
-    out.append(fmt::format("{}:{}\n", name, canonical_value(request, name)));
-  out.append(fmt::format("\n{}\n{}", signed_headers, to_hex(sha256(request.body))));
-  return out;
-}
-
-std::string expected_signature(const HttpRequest& request, const Authorization& auth, std::string_view date,
-                               std::string_view secret) {
-  const auto parts = split(auth.credential, '/');
-  const auto scope = fmt::format("{}/{}/{}/{}", parts[1], parts[2], parts[3], parts[4]);
-  const auto to_sign = fmt::format("{}\n{}\n{}\n{}", kAlgorithm, date, scope,
-                                   to_hex(sha256(canonical_request(request, auth.signed_headers))));
-  auto key = fmt::format("AWS4{}", secret);
-  for (size_t i = 1; i < parts.size(); ++i) key = hmac_sha256(key, parts[i]);
-  return to_hex(hmac_sha256(key, to_sign));
-}
-
 // In whole seconds: a time point counts nanoseconds, and the year 2500 does not fit.
 Wire<> check_time(std::string_view text, std::time_t now) {
-  const auto at = parse_basic_date(text);
+  const auto at = protocol::parse_basic_date(text);
   if (!at)
     return refuse("IncompleteSignatureException",
                   fmt::format("Date must be in ISO-8601 'basic format'. Got '{}'. See "
@@ -167,7 +86,7 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
   const auto header = request.header("authorization");
   const auto date = date_header(request);
   TABELLA_TRY(check_time(date, std::chrono::system_clock::to_time_t(clock_.now())));
-  if (!header.starts_with(kAlgorithm))
+  if (!header.starts_with(protocol::kSignatureAlgorithm))
     return refuse("IncompleteSignatureException",
                   fmt::format("Unsupported AWS 'algorithm': '{}' (only AWS4-HMAC-SHA256 for now). ",
                               header.substr(0, header.find(' '))));
@@ -201,7 +120,14 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
   const auto secret = secrets_.find(scope[0]);
   if (secret == secrets_.end())
     return refuse("UnrecognizedClientException", "The security token included in the request is invalid.");
-  if (!equal_in_constant_time(expected_signature(request, auth, date, secret->second), auth.signature))
+  const protocol::SignatureScope of{.date = scope[1], .region = scope[2], .service = scope[3]};
+  const auto expected = protocol::signature({.method = request.method,
+                                             .target = request.target,
+                                             .headers = request.headers,
+                                             .signed_headers = auth.signed_headers,
+                                             .body = request.body},
+                                            date, of, protocol::signing_key(secret->second, of));
+  if (!equal_in_constant_time(expected, auth.signature))
     return refuse(
         "InvalidSignatureException",
         "The request signature we calculated does not match the signature you provided. Check your AWS "

@@ -1,13 +1,12 @@
 // ExecuteStatement, BatchExecuteStatement and ExecuteTransaction.
 #include <fmt/format.h>
 
+#include "protocol/error_names.h"
 #include "wire/answer.h"
 #include "wire/parameters.h"
 
 namespace tabella::wire {
 namespace {
-
-using store::ErrorCode;
 
 constexpr size_t kMaxStatement = 8192;
 
@@ -90,29 +89,11 @@ Wire<store::BatchExecuteStatementRequest> read_batch(JsonValue body) {
   return request;
 }
 
-std::string_view error_name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::conditional_check_failed: return "ConditionalCheckFailed";
-    case ErrorCode::duplicate_item: return "DuplicateItem";
-    case ErrorCode::resource_not_found: return "ResourceNotFound";
-    case ErrorCode::access_denied: return "AccessDenied";
-    case ErrorCode::internal: return "InternalServerError";
-    case ErrorCode::validation:
-    case ErrorCode::resource_in_use:
-    case ErrorCode::limit_exceeded:
-    case ErrorCode::transaction_canceled:
-    case ErrorCode::idempotent_parameter_mismatch:
-    case ErrorCode::trimmed_data_access:
-    case ErrorCode::expired_iterator: break;
-  }
-  return "ValidationError";
-}
-
 void append_response(std::string& out, const store::StatementResponse& response) {
   item::JsonObjectWriter json(out);
   if (response.error) {
     item::JsonObjectWriter error(json.key("Error"));
-    error.string("Code", error_name(response.error->code));
+    error.string("Code", protocol::statement_error(response.error->code));
     error.string("Message", response.error->message);
     if (response.error->item) item::append_item_json(error.key("Item"), *response.error->item);
   }

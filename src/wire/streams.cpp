@@ -1,9 +1,10 @@
 // ListStreams, DescribeStream, GetShardIterator and GetRecords.
 #include <array>
 
+#include "protocol/names.h"
+#include "protocol/shapes.h"
 #include "wire/answer.h"
 #include "wire/parameters.h"
-#include "wire/table_json.h"
 
 namespace tabella::wire {
 namespace {
@@ -15,11 +16,6 @@ constexpr size_t kMaxArn = 1024;
 constexpr size_t kMinShardId = 28;
 constexpr size_t kMaxShardId = 65;
 
-constexpr std::array<std::pair<std::string_view, IteratorType>, 4> kIteratorTypes = {
-    {{"AFTER_SEQUENCE_NUMBER", IteratorType::after_sequence_number},
-     {"LATEST", IteratorType::latest},
-     {"AT_SEQUENCE_NUMBER", IteratorType::at_sequence_number},
-     {"TRIM_HORIZON", IteratorType::trim_horizon}}};
 constexpr std::array<std::pair<std::string_view, bool>, 1> kFilterTypes = {{{"CHILD_SHARDS", true}}};
 
 std::string read_stream_arn(const Reader& reader) {
@@ -103,10 +99,10 @@ void append_stream(std::string& out, const store::StreamDescription& stream) {
   json.string("StreamArn", stream.arn);
   json.string("StreamLabel", stream.label);
   json.string("StreamStatus", stream.enabled ? "ENABLED" : "DISABLED");
-  json.string("StreamViewType", stream_view_name(stream.view));
+  json.string("StreamViewType", protocol::name_of(protocol::kStreamViews, stream.view));
   json.number("CreationRequestDateTime", epoch_seconds(stream.created));
   json.string("TableName", stream.table);
-  append_keys(json.key("KeySchema"), stream.key_schema);
+  protocol::append_keys(json.key("KeySchema"), stream.key_schema);
   {
     item::JsonArrayWriter shards(json.key("Shards"));
     for (const auto& shard : stream.shards) append_shard(shards.element(), shard);
@@ -123,7 +119,8 @@ Wire<store::GetShardIteratorRequest> read_iterator(JsonValue body) {
   reader.length("ShardId", shard, kMinShardId, kMaxShardId);
   request.shard = shard.value_or("");
   reader.require("ShardIteratorType", reader.string("ShardIteratorType"));
-  request.type = reader.choice<IteratorType>("ShardIteratorType", kIteratorTypes).value_or(request.type);
+  request.type =
+      reader.choice<IteratorType>("ShardIteratorType", protocol::kIteratorTypes).value_or(request.type);
   request.sequence = reader.string("SequenceNumber");
   reader.length("SequenceNumber", request.sequence, 21, 40);
   TABELLA_TRY(problems.result());
@@ -142,19 +139,10 @@ Wire<store::GetRecordsRequest> read_records(JsonValue body) {
   return request;
 }
 
-std::string_view event_name(store::StreamEvent event) {
-  switch (event) {
-    case store::StreamEvent::insert: return "INSERT";
-    case store::StreamEvent::modify: return "MODIFY";
-    case store::StreamEvent::remove: break;
-  }
-  return "REMOVE";
-}
-
 void append_record(std::string& out, const store::StreamRecord& record) {
   item::JsonObjectWriter json(out);
   json.string("eventID", record.id);
-  json.string("eventName", event_name(record.event));
+  json.string("eventName", protocol::name_of(protocol::kStreamEvents, record.event));
   json.string("eventVersion", "1.1");
   json.string("eventSource", "aws:dynamodb");
   json.string("awsRegion", "us-east-1");
@@ -166,7 +154,7 @@ void append_record(std::string& out, const store::StreamRecord& record) {
     if (record.old_image) item::append_item_json(change.key("OldImage"), *record.old_image);
     change.string("SequenceNumber", record.sequence);
     change.number("SizeBytes", static_cast<int64_t>(record.size()));
-    change.string("StreamViewType", stream_view_name(record.view));
+    change.string("StreamViewType", protocol::name_of(protocol::kStreamViews, record.view));
   }
   if (!record.by_service) return;
   item::JsonObjectWriter identity(json.key("userIdentity"));

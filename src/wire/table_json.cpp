@@ -1,8 +1,9 @@
 #include "wire/table_json.h"
 
-#include <array>
-
 #include <fmt/format.h>
+
+#include "protocol/names.h"
+#include "protocol/shapes.h"
 
 namespace tabella::wire {
 
@@ -18,44 +19,6 @@ using store::TableClass;
 using store::TableDescription;
 
 namespace {
-
-template <class E>
-using Name = std::pair<std::string_view, E>;
-
-constexpr std::array<Name<item::Type>, 3> kKeyTypes = {
-    {{"B", item::Type::B}, {"N", item::Type::N}, {"S", item::Type::S}}};
-constexpr std::array<Name<KeyRole>, 2> kRoles = {{{"HASH", KeyRole::hash}, {"RANGE", KeyRole::range}}};
-constexpr std::array<Name<ProjectionType>, 3> kProjections = {{{"ALL", ProjectionType::all},
-                                                               {"INCLUDE", ProjectionType::include},
-                                                               {"KEYS_ONLY", ProjectionType::keys_only}}};
-constexpr std::array<Name<StreamView>, 4> kStreamViews = {
-    {{"OLD_IMAGE", StreamView::old_image},
-     {"KEYS_ONLY", StreamView::keys_only},
-     {"NEW_AND_OLD_IMAGES", StreamView::new_and_old_images},
-     {"NEW_IMAGE", StreamView::new_image}}};
-constexpr std::array<Name<BillingMode>, 2> kBillingModes = {
-    {{"PROVISIONED", BillingMode::provisioned}, {"PAY_PER_REQUEST", BillingMode::pay_per_request}}};
-
-template <class E, size_t N>
-std::string_view name_of(const std::array<Name<E>, N>& names, E value) {
-  for (const auto& [name, v] : names)
-    if (v == value) return name;
-  return "";
-}
-
-std::string_view status_name(Status status) {
-  switch (status) {
-    case Status::creating: return "CREATING";
-    case Status::active: return "ACTIVE";
-    case Status::updating: return "UPDATING";
-    case Status::deleting: return "DELETING";
-  }
-  return "";
-}
-
-std::string_view class_name(TableClass table_class) {
-  return table_class == TableClass::standard ? "STANDARD" : "STANDARD_INFREQUENT_ACCESS";
-}
 
 std::optional<store::OptionalThroughput> read_pair(const Reader& reader, std::string_view member,
                                                    std::string_view read, std::string_view write) {
@@ -84,7 +47,7 @@ void read_projection(const Reader& reader, store::IndexDefinition& index) {
   const auto json = reader.structure("Projection", "Projection");
   if (!reader.require("Projection", json)) return;
   const Reader inner(*json, reader.problems(), reader.path_of("Projection"));
-  index.projection = inner.choice<ProjectionType>("ProjectionType", kProjections);
+  index.projection = inner.choice<ProjectionType>("ProjectionType", protocol::kProjections);
   index.non_key_attributes = inner.strings("NonKeyAttributes");
   if (index.non_key_attributes && index.non_key_attributes->empty())
     inner.violation("NonKeyAttributes", "[]", "Member must have length greater than or equal to 1");
@@ -107,7 +70,7 @@ std::vector<store::AttributeDefinition> read_attribute_definitions(const Reader&
     const auto name = entry.string("AttributeName");
     entry.require("AttributeName", name);
     entry.require("AttributeType", entry.string("AttributeType"));
-    const auto type = entry.choice<item::Type>("AttributeType", kKeyTypes);
+    const auto type = entry.choice<item::Type>("AttributeType", protocol::kKeyTypes);
     attributes.push_back({name.value_or(""), type.value_or(item::Type::S)});
   }
   return attributes;
@@ -127,7 +90,7 @@ std::vector<store::KeyElement> read_key_schema(const Reader& reader, size_t most
     const auto name = entry.string("AttributeName");
     entry.require("AttributeName", name);
     entry.require("KeyType", entry.string("KeyType"));
-    const auto role = entry.choice<KeyRole>("KeyType", kRoles);
+    const auto role = entry.choice<KeyRole>("KeyType", protocol::kKeyRoles);
     keys.push_back({name.value_or(""), role.value_or(KeyRole::hash)});
   }
   return keys;
@@ -174,14 +137,13 @@ std::optional<store::OptionalThroughput> read_warm(const Reader& reader) {
 }
 
 std::optional<BillingMode> read_billing_mode(const Reader& reader) {
-  return reader.choice<BillingMode>("BillingMode", kBillingModes);
+  return reader.choice<BillingMode>("BillingMode", protocol::kBillingModes);
 }
 
 std::optional<TableClass> read_table_class(const Reader& reader) {
   const auto name = reader.string("TableClass");
   if (!name) return std::nullopt;
-  for (const auto table_class : {TableClass::standard, TableClass::standard_infrequent_access})
-    if (*name == class_name(table_class)) return table_class;
+  if (const auto known = protocol::value_of(protocol::kTableClasses, *name)) return known;
   reader.problems().late(
       "Invalid table-class parameter provided. Please try again with a valid table-class value: [STANDARD, "
       "STANDARD_INFREQUENT_ACCESS].");
@@ -220,19 +182,9 @@ std::optional<store::UpdateTableRequest::Stream> read_stream(const Reader& reade
   const Reader inner(*json, reader.problems(), reader.path_of("StreamSpecification"));
   const auto enabled = inner.boolean("StreamEnabled");
   inner.require("StreamEnabled", enabled);
-  return store::UpdateTableRequest::Stream{.enabled = enabled.value_or(false),
-                                           .view = inner.choice<StreamView>("StreamViewType", kStreamViews)};
-}
-
-std::string_view stream_view_name(StreamView view) { return name_of(kStreamViews, view); }
-
-void append_keys(std::string& out, const std::vector<store::KeyElement>& keys) {
-  JsonArrayWriter array(out);
-  for (const auto& key : keys) {
-    JsonObjectWriter json(array.element());
-    json.string("AttributeName", key.name);
-    json.string("KeyType", name_of(kRoles, key.role));
-  }
+  return store::UpdateTableRequest::Stream{
+      .enabled = enabled.value_or(false),
+      .view = inner.choice<StreamView>("StreamViewType", protocol::kStreamViews)};
 }
 
 namespace {
@@ -247,13 +199,6 @@ void append_throughput(std::string& out, const std::optional<store::Throughput>&
   json.number("NumberOfDecreasesToday", int64_t{0});
   json.number("ReadCapacityUnits", throughput ? throughput->read : 0);
   json.number("WriteCapacityUnits", throughput ? throughput->write : 0);
-}
-
-void append_maxima(JsonObjectWriter& json, const std::optional<store::OptionalThroughput>& maxima) {
-  if (!maxima) return;
-  JsonObjectWriter inner(json.key("OnDemandThroughput"));
-  if (maxima->read) inner.number("MaxReadRequestUnits", *maxima->read);
-  if (maxima->write) inner.number("MaxWriteRequestUnits", *maxima->write);
 }
 
 void append_warm(JsonObjectWriter& json, const std::optional<store::OptionalThroughput>& warm) {
@@ -273,20 +218,13 @@ void append_index(std::string& out, const IndexDescription& index, const TableDe
   json.string("IndexArn", fmt::format("{}/index/{}", table.arn, d.name));
   json.string("IndexName", d.name);
   json.number("IndexSizeBytes", index.size_bytes);
-  if (global) json.string("IndexStatus", status_name(index.status));
+  if (global) json.string("IndexStatus", protocol::name_of(protocol::kStatuses, index.status));
   json.number("ItemCount", index.item_count);
-  append_keys(json.key("KeySchema"), d.key_schema);
-  {
-    JsonObjectWriter projection(json.key("Projection"));
-    projection.string("ProjectionType", name_of(kProjections, *d.projection));
-    if (d.non_key_attributes) {
-      JsonArrayWriter names(projection.key("NonKeyAttributes"));
-      for (const auto& name : *d.non_key_attributes) append_json_string(names.element(), name);
-    }
-  }
+  protocol::append_keys(json.key("KeySchema"), d.key_schema);
+  protocol::append_projection(json.key("Projection"), d);
   if (!global) return;
   append_throughput(json.key("ProvisionedThroughput"), d.throughput, nullptr);
-  append_maxima(json, d.on_demand_throughput);
+  protocol::write_on_demand(json, d.on_demand_throughput);
   append_warm(json, d.warm_throughput);
 }
 
@@ -305,7 +243,8 @@ void append_billing(JsonObjectWriter& json, const TableDescription& table) {
   append_throughput(json.key("ProvisionedThroughput"), d.throughput, &table);
   const bool was_on_demand = table.on_demand_since.has_value();
   if (d.billing_mode == BillingMode::pay_per_request || was_on_demand) {
-    const auto mode = name_of(kBillingModes, d.billing_mode.value_or(BillingMode::provisioned));
+    const auto mode =
+        protocol::name_of(protocol::kBillingModes, d.billing_mode.value_or(BillingMode::provisioned));
     for (const auto& [summary, member] : {std::pair("BillingModeSummary", "BillingMode"),
                                           std::pair("TableThroughputModeSummary", "TableThroughputMode")}) {
       JsonObjectWriter inner(json.key(summary));
@@ -314,14 +253,14 @@ void append_billing(JsonObjectWriter& json, const TableDescription& table) {
         inner.number("LastUpdateToPayPerRequestDateTime", epoch_seconds(*table.on_demand_since));
     }
   }
-  append_maxima(json, d.on_demand_throughput);
+  protocol::write_on_demand(json, d.on_demand_throughput);
 }
 
 void append_stream(JsonObjectWriter& json, const TableDescription& table) {
   if (const auto view = table.definition.stream) {
     JsonObjectWriter inner(json.key("StreamSpecification"));
     inner.boolean("StreamEnabled", true);
-    inner.string("StreamViewType", stream_view_name(*view));
+    inner.string("StreamViewType", protocol::name_of(protocol::kStreamViews, *view));
   }
   if (table.stream_arn) json.string("LatestStreamArn", *table.stream_arn);
   if (table.stream_label) json.string("LatestStreamLabel", *table.stream_label);
@@ -333,7 +272,7 @@ void append_description(std::string& out, const TableDescription& table) {
   const auto& d = table.definition;
   JsonObjectWriter json(out);
   json.string("TableName", d.name);
-  json.string("TableStatus", status_name(table.status));
+  json.string("TableStatus", protocol::name_of(protocol::kStatuses, table.status));
   json.string("TableArn", table.arn);
   json.string("TableId", table.id);
   json.number("ItemCount", table.item_count);
@@ -342,21 +281,14 @@ void append_description(std::string& out, const TableDescription& table) {
   json.boolean("DeletionProtectionEnabled", d.deletion_protection);
   append_stream(json, table);
   if (table.brief) return;
-  {
-    JsonArrayWriter attributes(json.key("AttributeDefinitions"));
-    for (const auto& a : d.attributes) {
-      JsonObjectWriter inner(attributes.element());
-      inner.string("AttributeName", a.name);
-      inner.string("AttributeType", item::type_name(a.type));
-    }
-  }
-  append_keys(json.key("KeySchema"), d.key_schema);
+  protocol::append_attributes(json.key("AttributeDefinitions"), d.attributes);
+  protocol::append_keys(json.key("KeySchema"), d.key_schema);
   json.number("CreationDateTime", epoch_seconds(table.created));
   append_warm(json, d.warm_throughput);
   append_indexes(json, table);
   if (d.table_class) {
     JsonObjectWriter inner(json.key("TableClassSummary"));
-    inner.string("TableClass", class_name(*d.table_class));
+    inner.string("TableClass", protocol::name_of(protocol::kTableClasses, *d.table_class));
     if (table.table_class_changed)
       inner.number("LastUpdateDateTime", epoch_seconds(*table.table_class_changed));
   }

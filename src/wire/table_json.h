@@ -23,8 +23,6 @@ std::optional<store::ServerSideEncryption> read_encryption(const Reader& reader)
 std::vector<store::Tag> read_tags(const Reader& reader);
 std::optional<store::UpdateTableRequest::Stream> read_stream(const Reader& reader);
 
-std::string_view stream_view_name(store::StreamView view);
-void append_keys(std::string& out, const std::vector<store::KeyElement>& keys);
 void append_description(std::string& out, const store::TableDescription& table);
 // {"TableDescription": …}, the answer of what makes, changes or drops a table.
 void append_changed_table(std::string& out, const store::TableDescription& table);

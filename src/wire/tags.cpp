@@ -1,4 +1,5 @@
 // TagResource, UntagResource and ListTagsOfResource.
+#include "protocol/shapes.h"
 #include "wire/answer.h"
 #include "wire/table_json.h"
 
@@ -42,12 +43,7 @@ Wire<std::string> read_list(JsonValue body) {
 
 void append_tags(std::string& out, const std::vector<store::Tag>& list) {
   item::JsonObjectWriter json(out);
-  item::JsonArrayWriter tags(json.key("Tags"));
-  for (const auto& tag : list) {
-    item::JsonObjectWriter inner(tags.element());
-    inner.string("Key", tag.key);
-    inner.string("Value", tag.value);
-  }
+  protocol::append_tags(json.key("Tags"), list);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // UpdateTimeToLive and DescribeTimeToLive.
+#include "protocol/names.h"
+#include "protocol/shapes.h"
 #include "wire/answer.h"
 #include "wire/parameters.h"
 
@@ -26,24 +28,13 @@ Wire<store::UpdateTimeToLiveRequest> read_update(JsonValue body) {
 
 void append_specification(std::string& out, const store::UpdateTimeToLiveRequest& specification) {
   item::JsonObjectWriter json(out);
-  item::JsonObjectWriter inner(json.key("TimeToLiveSpecification"));
-  inner.boolean("Enabled", specification.enabled);
-  inner.string("AttributeName", specification.attribute);
-}
-
-std::string_view status_name(store::TimeToLiveStatus status) {
-  switch (status) {
-    case store::TimeToLiveStatus::enabling: return "ENABLING";
-    case store::TimeToLiveStatus::enabled: return "ENABLED";
-    case store::TimeToLiveStatus::disabled: break;
-  }
-  return "DISABLED";
+  protocol::write_time_to_live(json, specification);
 }
 
 void append_description(std::string& out, const store::TimeToLiveDescription& description) {
   item::JsonObjectWriter json(out);
   item::JsonObjectWriter inner(json.key("TimeToLiveDescription"));
-  inner.string("TimeToLiveStatus", status_name(description.status));
+  inner.string("TimeToLiveStatus", protocol::name_of(protocol::kTimeToLiveStatuses, description.status));
   if (description.attribute) inner.string("AttributeName", *description.attribute);
 }
 

@@ -1,5 +1,4 @@
-#include <array>
-
+#include "protocol/names.h"
 #include "wire/answer.h"
 #include "wire/parameters.h"
 #include "wire/transact_items.h"
@@ -9,11 +8,6 @@ namespace {
 
 using store::TransactWrite;
 using Kind = TransactWrite::Kind;
-
-constexpr std::array<std::pair<std::string_view, Kind>, 4> kKinds = {{{"ConditionCheck", Kind::check},
-                                                                      {"Put", Kind::put},
-                                                                      {"Delete", Kind::remove},
-                                                                      {"Update", Kind::update}}};
 
 TransactWrite read_action(const Reader& reader, Kind kind) {
   TransactWrite write{.kind = kind};
@@ -34,7 +28,7 @@ TransactWrite read_action(const Reader& reader, Kind kind) {
 
 std::optional<TransactWrite> read_write(const Reader& entry) {
   std::optional<TransactWrite> write;
-  for (const auto& [name, kind] : kKinds) {
+  for (const auto& [name, kind] : protocol::kTransactWrites) {
     const auto json = entry.structure(name, name);
     if (!json) continue;
     if (write) entry.problems().first("TransactItems can only contain one of Check, Put, Update or Delete");

@@ -2,6 +2,8 @@
 
 #include <thread>
 
+#include "base/environment.h"
+#include "contract/subjects.h"
 #include "item/attribute_json.h"
 
 namespace tabella::contract {
@@ -19,10 +21,43 @@ std::vector<std::string> parameters_of(std::string_view json) {
   return values;
 }
 
+namespace {
+
+item::Value in_order(const item::Value& value) {
+  if (item::is_set(value.type())) {
+    auto contents = value.contents();
+    std::ranges::sort(contents);
+    return item::Value::set(value.type(), std::move(contents));
+  }
+  if (value.type() == item::Type::L) {
+    std::vector<item::Value> elements;
+    for (const auto& element : value.elements()) elements.push_back(in_order(element));
+    return item::Value::list(std::move(elements));
+  }
+  if (value.type() != item::Type::M) return value;
+  std::map<std::string, item::Value> members;
+  for (size_t i = 0; i < value.contents().size(); ++i)
+    members.emplace(value.contents()[i], in_order(value.elements()[i]));
+  auto map = item::Value::map();
+  for (auto& [name, member] : members) map.set_member(name, std::move(member));
+  return map;
+}
+
+}  // namespace
+
 std::string json_of(const item::Item& item) {
   std::string out;
-  item::append_item_json(out, item);
+  item::append_item_json(out, item::encode_item(in_order(item::decode_item(item))));
   return out;
+}
+
+std::vector<Implementation> implementations() {
+  std::vector<Implementation> all = {{"engine", make_engine},
+                                     {"remote_to_tabella", make_remote_to_tabella},
+                                     {"remote_to_dynamodb_local", make_remote_to_dynamodb_local}};
+  const auto wanted = environment_variable("CONTRACT_ON");
+  std::erase_if(all, [&](const auto& i) { return i.name != (wanted.empty() ? "engine" : wanted); });
+  return all;
 }
 
 store::IndexDefinition index(std::string name, std::vector<std::string> hash, std::vector<std::string> range,
@@ -32,6 +67,15 @@ store::IndexDefinition index(std::string name, std::vector<std::string> hash, st
   for (auto& r : range) index.key_schema.push_back({std::move(r), store::KeyRole::range});
   if (projection == store::ProjectionType::include) index.non_key_attributes = std::move(include);
   return index;
+}
+
+void StoreContract::SetUp() {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const std::string_view suite = test->test_suite_name();
+  if (!has_statements() && suite.ends_with("Statements")) GTEST_SKIP() << "it has no PartiQL";
+  if (!is_dynamodb_local()) return;
+  if (const auto reason = difference_of_dynamodb_local(suite, test->name()); !reason.empty())
+    GTEST_SKIP() << reason;
 }
 
 void StoreContract::create(const std::string& name, char sort, std::vector<store::IndexDefinition> global,

@@ -1,6 +1,6 @@
 // The contract on the embedded engine.
 #include "base/clock.h"
-#include "contract/contract.h"
+#include "contract/subjects.h"
 #include "engine/engine.h"
 #include "support/folder.h"
 
@@ -33,8 +33,6 @@ class EngineSubject final : public Subject {
 
 }  // namespace
 
-std::vector<Implementation> implementations() {
-  return {{"engine", [] { return std::make_unique<EngineSubject>(); }}};
-}
+std::unique_ptr<Subject> make_engine() { return std::make_unique<EngineSubject>(); }
 
 }  // namespace tabella::contract

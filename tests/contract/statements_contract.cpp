@@ -19,10 +19,10 @@ class Statements : public StoreContract {
         {}, {{"year", item::Type::N}, {"label", item::Type::S}});
     for (
         const char* item :
-        {R"({"pk":{"S":"acme"},"sk":{"S":"blue"},"year":{"N":"2015"},"label":{"S":"l"},"tags":{"L":[{"S":"a"},{"S":"b"}]}})",
-         R"({"pk":{"S":"acme"},"sk":{"S":"green"},"year":{"N":"2016"},"info":{"M":{"rank":{"N":"3"}}}})",
-         R"({"pk":{"S":"acme"},"sk":{"S":"red"},"year":{"N":"2015"},"null":{"NULL":true}})",
-         R"({"pk":{"S":"zeta"},"sk":{"S":"blue"},"year":{"N":"2020"},"set":{"SS":["x","y"]}})"})
+        {R"({"label":{"S":"l"},"pk":{"S":"acme"},"sk":{"S":"blue"},"tags":{"L":[{"S":"a"},{"S":"b"}]},"year":{"N":"2015"}})",
+         R"({"info":{"M":{"rank":{"N":"3"}}},"pk":{"S":"acme"},"sk":{"S":"green"},"year":{"N":"2016"}})",
+         R"({"null":{"NULL":true},"pk":{"S":"acme"},"sk":{"S":"red"},"year":{"N":"2015"}})",
+         R"({"pk":{"S":"zeta"},"set":{"SS":["x","y"]},"sk":{"S":"blue"},"year":{"N":"2020"}})"})
       EXPECT_EQ(put("music", item), "ok");
   }
 
@@ -55,7 +55,7 @@ class Statements : public StoreContract {
 TEST_P(Statements, SelectByKeyByPartitionAndByAnythingElse) {
   fill();
   EXPECT_EQ(execute(R"(SELECT * FROM "music" WHERE pk = 'zeta' AND sk = 'blue')"),
-            R"({"pk":{"S":"zeta"},"sk":{"S":"blue"},"year":{"N":"2020"},"set":{"SS":["x","y"]}})"
+            R"({"pk":{"S":"zeta"},"set":{"SS":["x","y"]},"sk":{"S":"blue"},"year":{"N":"2020"}})"
             "\n");
   EXPECT_EQ(found("pk = 'acme'"), "blue green red ");
   EXPECT_EQ(found("pk = ? AND sk > ?", R"([{"S":"acme"},{"S":"blue"}])"), "green red ");
@@ -175,9 +175,9 @@ TEST_P(Statements, InsertWhatIsNotThere) {
                     R"([{"S":"first"},{"B":"AQI="}])"),
             "");
   EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"),
-            R"({"pk":{"S":"a"},"n":{"N":"-150"},"t":{"BOOL":true},"z":{"NULL":true},)"
-            R"("l":{"L":[{"N":"1"},{"S":"x"},{"S":"first"}]},"m":{"M":{"k":{"B":"AQI="}}},)"
-            R"("ss":{"SS":["p","q"]},"ns":{"NS":["1","2"]},"q":{"S":"it's"}})");
+            R"({"l":{"L":[{"N":"1"},{"S":"x"},{"S":"first"}]},"m":{"M":{"k":{"B":"AQI="}}},)"
+            R"("n":{"N":"-150"},"ns":{"NS":["1","2"]},"pk":{"S":"a"},"q":{"S":"it's"},)"
+            R"("ss":{"SS":["p","q"]},"t":{"BOOL":true},"z":{"NULL":true}})");
   EXPECT_EQ(execute("INSERT INTO items VALUE {'pk':'a'}"), "Duplicate primary key exists in table");
   EXPECT_EQ(execute("INSERT INTO items VALUE {'pk':'e', '':1}"),
             "One or more parameter values were invalid: Empty attribute name");
@@ -193,11 +193,11 @@ TEST_P(Statements, InsertWhatIsNotThere) {
 TEST_P(Statements, UpdateWhatIsThere) {
   create("items");
   put("items",
-      R"({"pk":{"S":"a"},"n":{"N":"1"},"l":{"L":[{"N":"1"}]},"s":{"NS":["1","2"]},"gone":{"S":"x"}})");
+      R"({"gone":{"S":"x"},"l":{"L":[{"N":"1"}]},"n":{"N":"1"},"pk":{"S":"a"},"s":{"NS":["1","2"]}})");
   EXPECT_EQ(
       execute("UPDATE items SET n = n + 5, l = list_append(l, [2]) SET s = set_add(s, <<3>>) REMOVE gone "
               "WHERE pk = 'a' RETURNING ALL NEW *"),
-      R"({"pk":{"S":"a"},"n":{"N":"6"},"l":{"L":[{"N":"1"},{"N":"2"}]},"s":{"NS":["1","2","3"]}})"
+      R"({"l":{"L":[{"N":"1"},{"N":"2"}]},"n":{"N":"6"},"pk":{"S":"a"},"s":{"NS":["1","2","3"]}})"
       "\n");
   EXPECT_EQ(
       execute(
@@ -214,11 +214,11 @@ TEST_P(Statements, UpdateWhatIsThere) {
 
 TEST_P(Statements, DeleteWhatIsThere) {
   create("items");
-  put("items", R"({"pk":{"S":"a"},"n":{"N":"1"}})");
+  put("items", R"({"n":{"N":"1"},"pk":{"S":"a"}})");
   EXPECT_EQ(execute("DELETE FROM items WHERE pk = 'a' AND n = 2"), "The conditional request failed");
   EXPECT_EQ(execute("DELETE FROM items WHERE pk = 'none' AND n = 2 RETURNING ALL OLD *"), "");
   EXPECT_EQ(execute("DELETE FROM items WHERE pk = 'a' AND n = 1 RETURNING ALL OLD *"),
-            "{\"pk\":{\"S\":\"a\"},\"n\":{\"N\":\"1\"}}\n");
+            "{\"n\":{\"N\":\"1\"},\"pk\":{\"S\":\"a\"}}\n");
   EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"), "none");
 }
 
@@ -307,7 +307,7 @@ TEST_P(Statements, RunTheOutboxAsItIs) {
       index("StatusIndex", {"Status"}, {}, store::ProjectionType::include, {"Attributes", "TTL"})};
   ASSERT_TRUE(run(store().create_table(std::move(request))));
   wait_until_active("table");
-  put("table", R"({"Id":{"S":"mail-1"},"Status":{"S":"_META"},"Attributes":{"M":{"Latest":{"S":"READY"}}}})");
+  put("table", R"({"Attributes":{"M":{"Latest":{"S":"READY"}}},"Id":{"S":"mail-1"},"Status":{"S":"_META"}})");
 
   const auto change = [&] {
     return transaction(
@@ -320,15 +320,16 @@ WHERE Id=? AND Status=?)",
           .parameters = parameters_of(R"([{"S":"mail-1"},{"S":"SENT"},{"M":{}},{"N":"1900000000"}])")}});
   };
   EXPECT_EQ(outcome(change()), "ok");
-  EXPECT_EQ(execute(R"(SELECT Id, Status, Attributes, TTL FROM "table"."StatusIndex" 
+  EXPECT_EQ(
+      execute(R"(SELECT Id, Status, Attributes, TTL FROM "table"."StatusIndex" 
 WHERE Status=? AND Attributes.Latest =?)",
-                    R"([{"S":"_META"},{"S":"SENT"}])", 25),
-            R"({"Id":{"S":"mail-1"},"Status":{"S":"_META"},"Attributes":{"M":{"Latest":{"S":"SENT"},)"
-            R"("Reason":{"S":""},"UpdatedAt":{"S":"2026-01-01T00:00:00Z"}}},"TTL":{"N":"1900000000"}})"
-            "\n");
+              R"([{"S":"_META"},{"S":"SENT"}])", 25),
+      R"({"Attributes":{"M":{"Latest":{"S":"SENT"},"Reason":{"S":""},)"
+      R"("UpdatedAt":{"S":"2026-01-01T00:00:00Z"}}},"Id":{"S":"mail-1"},"Status":{"S":"_META"},"TTL":{"N":"1900000000"}})"
+      "\n");
   const auto again = change();
   ASSERT_FALSE(again);
-  EXPECT_EQ(
+  EXPECT_SAYS(
       again.error().message,
       "Transaction cancelled, please refer cancellation reasons for specific reasons [None, DuplicateItem]");
 }
@@ -351,20 +352,20 @@ TEST_P(Statements, RunInTransactions) {
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(json_of(*read->responses[0]), "{\"sk\":{\"S\":\"red\"}}");
   EXPECT_FALSE(read->responses[1]);
-  EXPECT_EQ(outcome(transaction({{.text = "SELECT * FROM music WHERE pk='acme' AND sk='red'"},
-                                 {.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"}})),
-            "ExecuteTransaction API does not support both read and write operations in the same request.");
-  EXPECT_EQ(
+  EXPECT_SAYS(outcome(transaction({{.text = "SELECT * FROM music WHERE pk='acme' AND sk='red'"},
+                                   {.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"}})),
+              "ExecuteTransaction API does not support both read and write operations in the same request.");
+  EXPECT_SAYS(
       outcome(transaction({{.text = "EXISTS(SELECT * FROM music WHERE pk='acme' AND sk='red')"}})),
       "Validation failed in TransactStatements[0]: EXISTS() must contain a single item read with additional "
       "condition");
-  EXPECT_EQ(outcome(transaction({{.text = "DELETE music"}})),
-            "Validation failed in TransactStatements[0]: Statement wasn't well formed, can't be processed: "
-            "Expected "
-            "'FROM'");
-  EXPECT_EQ(outcome(transaction({{.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"},
-                                 {.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"}})),
-            "Transaction request cannot include multiple operations on one item");
+  EXPECT_SAYS(outcome(transaction({{.text = "DELETE music"}})),
+              "Validation failed in TransactStatements[0]: Statement wasn't well formed, can't be processed: "
+              "Expected "
+              "'FROM'");
+  EXPECT_SAYS(outcome(transaction({{.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"},
+                                   {.text = "DELETE FROM music WHERE pk='acme' AND sk='red'"}})),
+              "Transaction request cannot include multiple operations on one item");
 }
 
 TABELLA_CONTRACT(Statements);

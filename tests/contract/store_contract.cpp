@@ -43,10 +43,10 @@ store::ScanRequest all_of(std::string table) {
 
 TEST_P(StoreContract, KeepsWhatWasPutOverARestart) {
   create("items");
-  EXPECT_EQ(put("items", R"({"pk":{"S":"a"},"n":{"N":"1.50"},"l":{"L":[{"SS":["x"]}]}})"), "ok");
+  EXPECT_EQ(put("items", R"({"l":{"L":[{"SS":["x"]}]},"n":{"N":"1.50"},"pk":{"S":"a"}})"), "ok");
   restart();
   EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"),
-            R"({"pk":{"S":"a"},"n":{"N":"1.5"},"l":{"L":[{"SS":["x"]}]}})");
+            R"({"l":{"L":[{"SS":["x"]}]},"n":{"N":"1.5"},"pk":{"S":"a"}})");
   EXPECT_EQ(get("items", R"({"pk":{"S":"b"}})"), "none");
 }
 
@@ -79,7 +79,8 @@ TEST_P(StoreContract, TakesAnArnForATable) {
   EXPECT_EQ(put(arn, R"({"pk":{"S":"a"}})"), "ok");
   EXPECT_EQ(get(arn, R"({"pk":{"S":"a"}})"), R"({"pk":{"S":"a"}})");
   EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"), R"({"pk":{"S":"a"}})");
-  EXPECT_EQ(execute(fmt::format("SELECT * FROM \"{}\"", arn)), "{\"pk\":{\"S\":\"a\"}}\n");
+  if (!is_dynamodb_local())
+    EXPECT_EQ(execute(fmt::format("SELECT * FROM \"{}\"", arn)), "{\"pk\":{\"S\":\"a\"}}\n");
   EXPECT_EQ(outcome(run(store().delete_table(arn))), "ok");
 }
 
@@ -104,10 +105,10 @@ TEST_P(StoreContract, UpdatesAndReturnsWhatWasAskedFor) {
   EXPECT_EQ(update(change("items", key, "ADD n :n", values, ReturnValues::updated_old)),
             R"({"n":{"N":"2"}})");
   EXPECT_EQ(update(change("items", key, "SET m = :n", values, ReturnValues::all_old)),
-            R"({"pk":{"S":"a"},"n":{"N":"4"}})");
+            R"({"n":{"N":"4"},"pk":{"S":"a"}})");
   EXPECT_EQ(update(change("items", key, "REMOVE m", nullptr, ReturnValues::updated_new)), "ok");
   EXPECT_EQ(update(change("items", key, "SET q = if_not_exists(q, :n)", values, ReturnValues::all_new)),
-            R"({"pk":{"S":"a"},"n":{"N":"4"},"q":{"N":"2"}})");
+            R"({"n":{"N":"4"},"pk":{"S":"a"},"q":{"N":"2"}})");
 }
 
 TEST_P(StoreContract, DoesNotBringAnItemIntoBeingByTakingAway) {
@@ -247,23 +248,24 @@ TEST_P(StoreContract, ScansEverythingOnceInParallelSegments) {
 TEST_P(StoreContract, KeepsGlobalIndexesWithTheirItems) {
   create("items", ' ', {index("by_kind", {"kind"}, {"at"}, ProjectionType::include, {"title"})}, {},
          {{"kind", item::Type::S}, {"at", item::Type::N}});
-  put("items", R"({"pk":{"S":"a"},"kind":{"S":"k"},"at":{"N":"2"},"title":{"S":"A"},"other":{"S":"x"}})");
-  put("items", R"({"pk":{"S":"b"},"kind":{"S":"k"},"at":{"N":"1"}})");
-  put("items", R"({"pk":{"S":"c"},"kind":{"S":"k"}})");  // sparse: no sort attribute
+  put("items", R"({"at":{"N":"2"},"kind":{"S":"k"},"other":{"S":"x"},"pk":{"S":"a"},"title":{"S":"A"}})");
+  put("items", R"({"at":{"N":"1"},"kind":{"S":"k"},"pk":{"S":"b"}})");
+  put("items", R"({"kind":{"S":"k"},"pk":{"S":"c"}})");  // sparse: no sort attribute
   auto request = where("items", "kind = :k", R"({":k":{"S":"k"}})");
   request.options.index = "by_kind";
   EXPECT_EQ(query(request),
-            "{\"pk\":{\"S\":\"b\"},\"kind\":{\"S\":\"k\"},\"at\":{\"N\":\"1\"}}\n"
-            "{\"pk\":{\"S\":\"a\"},\"kind\":{\"S\":\"k\"},\"at\":{\"N\":\"2\"},\"title\":{\"S\":\"A\"}}\n");
+            "{\"at\":{\"N\":\"1\"},\"kind\":{\"S\":\"k\"},\"pk\":{\"S\":\"b\"}}\n"
+            "{\"at\":{\"N\":\"2\"},\"kind\":{\"S\":\"k\"},\"pk\":{\"S\":\"a\"},\"title\":{\"S\":\"A\"}}\n");
   request.options.limit = 1;
   EXPECT_EQ(std::ranges::count(query(request), '\n'), 2) << "the cursor carries both keys";
   update(change("items", R"({"pk":{"S":"a"}})", "SET kind = :k", R"({":k":{"S":"other"}})"));
   update(change("items", R"({"pk":{"S":"b"}})", "REMOVE kind", nullptr));
   EXPECT_EQ(query(request), "");
-  EXPECT_EQ(put("items", R"({"pk":{"S":"d"},"kind":{"N":"1"}})"),
-            "One or more parameter values were invalid: Type mismatch for Index Key kind Expected: S Actual: "
-            "N IndexName: "
-            "by_kind");
+  EXPECT_SAYS(
+      put("items", R"({"kind":{"N":"1"},"pk":{"S":"d"}})"),
+      "One or more parameter values were invalid: Type mismatch for Index Key kind Expected: S Actual: "
+      "N IndexName: "
+      "by_kind");
 }
 
 TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
@@ -286,7 +288,7 @@ TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
   };
   EXPECT_EQ(count("country = :c AND city = :t", R"({":c":{"S":"IT"},":t":{"S":"Rome"}})"), "6");
   EXPECT_EQ(count("country = :c AND city = :t AND #d = :d",
-                  R"({":c":{"S":"IT"},":t":{"S":"Rome"},":d":{"N":"1"}})"),
+                  R"({":c":{"S":"IT"},":d":{"N":"1"},":t":{"S":"Rome"}})"),
             "Invalid KeyConditionExpression: An expression attribute name used in the document path is not "
             "defined; "
             "attribute name: #d");
@@ -298,14 +300,14 @@ TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
     return page ? std::to_string(page->count) : page.error().message;
   };
   EXPECT_EQ(named("country = :c AND city = :t AND #d = :d AND #h > :h",
-                  R"({":c":{"S":"IT"},":t":{"S":"Rome"},":d":{"N":"1"},":h":{"N":"9"}})"),
+                  R"({":c":{"S":"IT"},":d":{"N":"1"},":h":{"N":"9"},":t":{"S":"Rome"}})"),
             "2");
   EXPECT_NE(
       named("country = :c AND #d = :d AND #h > :h", R"({":c":{"S":"IT"},":d":{"N":"1"},":h":{"N":"9"}})")
           .find("HASH key attribute of the index needs an equality"),
       std::string::npos);
   EXPECT_NE(named("country = :c AND city = :t AND #d > :d AND #h = :h",
-                  R"({":c":{"S":"IT"},":t":{"S":"Rome"},":d":{"N":"1"},":h":{"N":"9"}})")
+                  R"({":c":{"S":"IT"},":d":{"N":"1"},":h":{"N":"9"},":t":{"S":"Rome"}})")
                 .find("RANGE key attributes"),
             std::string::npos);
 }
@@ -313,15 +315,15 @@ TEST_P(StoreContract, QueriesGlobalIndexesOfSeveralAttributes) {
 TEST_P(StoreContract, FetchesFromTheTableWhatALocalIndexLacks) {
   create("items", 'S', {}, {index("by_at", {"pk"}, {"at"}, ProjectionType::keys_only)},
          {{"at", item::Type::N}});
-  put("items", R"({"pk":{"S":"a"},"sk":{"S":"1"},"at":{"N":"5"},"x":{"S":"X"}})");
-  auto request = where("items", "pk = :p AND at > :n", R"({":p":{"S":"a"},":n":{"N":"1"}})");
+  put("items", R"({"at":{"N":"5"},"pk":{"S":"a"},"sk":{"S":"1"},"x":{"S":"X"}})");
+  auto request = where("items", "pk = :p AND at > :n", R"({":n":{"N":"1"},":p":{"S":"a"}})");
   request.options.attributes.names = store::Names{{"#a", "at"}};
   request.key_condition = "pk = :p AND #a > :n";
   request.options.index = "by_at";
-  EXPECT_EQ(query(request), "{\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"at\":{\"N\":\"5\"}}\n");
+  EXPECT_EQ(query(request), "{\"at\":{\"N\":\"5\"},\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"}}\n");
   request.options.select = store::Select::all_attributes;
   EXPECT_EQ(query(request),
-            "{\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"at\":{\"N\":\"5\"},\"x\":{\"S\":\"X\"}}\n");
+            "{\"at\":{\"N\":\"5\"},\"pk\":{\"S\":\"a\"},\"sk\":{\"S\":\"1\"},\"x\":{\"S\":\"X\"}}\n");
 }
 
 TEST_P(StoreContract, CountsWhatALocalIndexFetchesTowardsThePage) {
@@ -378,7 +380,7 @@ TEST_P(StoreContract, FillsAnIndexThatIsAddedLater) {
   create("items");
   for (int i = 0; i < 1000; ++i)
     put("items", fmt::format(R"({{"pk":{{"S":"k{}"}},"group":{{"S":"g{}"}}}})", i, i % 10));
-  put("items", R"({"pk":{"S":"odd"},"group":{"N":"1"}})");  // cannot be in the index: left out
+  put("items", R"({"group":{"N":"1"},"pk":{"S":"odd"}})");  // cannot be in the index: left out
   store::UpdateTableRequest request{.table = "items", .attributes = {{"group", item::Type::S}}};
   request.global_index_updates.push_back({.create = index("by_group", {"group"}, {})});
   const auto updating = run(store().update_table(request));
@@ -400,7 +402,7 @@ TEST_P(StoreContract, FillsAnIndexThatIsAddedLater) {
   drop.global_index_updates.push_back({.remove = "by_group"});
   EXPECT_EQ(outcome(run(store().update_table(drop))), "ok");
   EXPECT_EQ(query(query_request), "The table does not have the specified index: by_group");
-  EXPECT_EQ(put("items", R"({"pk":{"S":"x"},"group":{"N":"1"}})"), "ok") << "its types went with it";
+  EXPECT_EQ(put("items", R"({"group":{"N":"1"},"pk":{"S":"x"}})"), "ok") << "its types went with it";
 }
 
 TEST_P(StoreContract, WritesBatchesWholeOrNotAtAll) {
@@ -419,8 +421,8 @@ TEST_P(StoreContract, WritesBatchesWholeOrNotAtAll) {
   EXPECT_EQ(outcome(run(store().batch_write_item(twice))), "Provided list of item keys contains duplicates");
   store::BatchWriteItemRequest wrong;
   wrong.tables.push_back({"items", {write(R"({"pk":{"S":"new"}})"), write(R"({"pk":{"N":"1"}})")}});
-  EXPECT_EQ(outcome(run(store().batch_write_item(wrong))),
-            "The provided key element does not match the schema");
+  EXPECT_SAYS(outcome(run(store().batch_write_item(wrong))),
+              "The provided key element does not match the schema");
   EXPECT_EQ(get("items", R"({"pk":{"S":"new"}})"), "none");
 
   store::BatchGetItemRequest request;
@@ -461,9 +463,9 @@ TEST_P(StoreContract, CreatesListsAndDropsTables) {
   EXPECT_EQ(page->names, std::vector<std::string>{"table-b"});
   EXPECT_EQ(page->last, "table-b");
   put("table-a", R"({"pk":{"S":"x"}})");
-  EXPECT_EQ(run(store().delete_table("table-a"))->status, store::Status::deleting);
-  EXPECT_EQ(outcome(run(store().describe_table("table-a"))),
-            "Requested resource not found: Table: table-a not found");
+  EXPECT_EQ(outcome(run(store().delete_table("table-a"))), "ok");
+  EXPECT_SAYS(outcome(run(store().describe_table("table-a"))),
+              "Requested resource not found: Table: table-a not found");
   create("table-a");
   EXPECT_EQ(get("table-a", R"({"pk":{"S":"x"}})"), "none") << "a new table is empty";
   EXPECT_EQ(run(store().describe_table("table-a"))->item_count, 0);
@@ -502,7 +504,7 @@ TEST_P(StoreContract, KeepsTags) {
 
 TEST_P(StoreContract, TranslatesTheLegacyParameters) {
   create("items", 'N');
-  put("items", R"({"pk":{"S":"a"},"sk":{"N":"1"},"v":{"S":"x"},"l":{"L":[{"S":"1"}]}})");
+  put("items", R"({"l":{"L":[{"S":"1"}]},"pk":{"S":"a"},"sk":{"N":"1"},"v":{"S":"x"}})");
   store::WriteOptions expected;
   expected.expected = {{.attribute = "v",
                         .comparison = {},
@@ -516,7 +518,7 @@ TEST_P(StoreContract, TranslatesTheLegacyParameters) {
                       .value = item::encode(item::Value::list({item::Value::string("2")}))},
                      {.attribute = "v", .action = "DELETE", .value = {}}};
   request.options.return_values = ReturnValues::all_new;
-  EXPECT_EQ(update(request), R"({"pk":{"S":"a"},"sk":{"N":"1"},"l":{"L":[{"S":"1"},{"S":"2"}]}})");
+  EXPECT_EQ(update(request), R"({"l":{"L":[{"S":"1"},{"S":"2"}]},"pk":{"S":"a"},"sk":{"N":"1"}})");
   store::QueryRequest query_request;
   query_request.options.table = "items";
   query_request.key_conditions = {{.attribute = "pk",

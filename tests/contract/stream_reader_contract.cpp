@@ -82,7 +82,10 @@ class Readers : public StoreContract {
  protected:
   static constexpr int kItems = 40;
 
-  void SetUp() override { create_with_stream("items", store::StreamView::new_image); }
+  void SetUp() override {
+    StoreContract::SetUp();
+    create_with_stream("items", store::StreamView::new_image);
+  }
 
   // The next version of each item.
   void write_round() {

@@ -13,6 +13,7 @@ using std::chrono::seconds;
 class TimeToLive : public StoreContract {
  protected:
   void SetUp() override {
+    StoreContract::SetUp();
     if (!advance(std::chrono::milliseconds{0})) GTEST_SKIP() << "its time cannot be moved";
   }
 

@@ -41,7 +41,7 @@ class Transactions : public StoreContract {
 TEST_P(Transactions, WriteAllOfTheirActionsOrNone) {
   create("items");
   create("others", 'N');
-  put("items", R"({"pk":{"S":"b"},"n":{"N":"1"}})");
+  put("items", R"({"n":{"N":"1"},"pk":{"S":"b"}})");
   put("items", R"({"pk":{"S":"c"}})");
   const auto actions = [](std::string condition) {
     return std::vector{write(Kind::put, "items", R"({"pk":{"S":"a"},"x":{"S":"new"}})"),
@@ -62,7 +62,7 @@ TEST_P(Transactions, WriteAllOfTheirActionsOrNone) {
 
   EXPECT_EQ(outcome(transact(actions("n = :one"))), "ok");
   EXPECT_EQ(get("items", R"({"pk":{"S":"a"}})"), R"({"pk":{"S":"a"},"x":{"S":"new"}})");
-  EXPECT_EQ(get("items", R"({"pk":{"S":"b"}})"), R"({"pk":{"S":"b"},"n":{"N":"2"}})");
+  EXPECT_EQ(get("items", R"({"pk":{"S":"b"}})"), R"({"n":{"N":"2"},"pk":{"S":"b"}})");
   EXPECT_EQ(get("items", R"({"pk":{"S":"c"}})"), "none");
   EXPECT_EQ(get("others", R"({"pk":{"S":"a"},"sk":{"N":"7"}})"), R"({"pk":{"S":"a"},"sk":{"N":"7"}})");
 }
@@ -88,7 +88,7 @@ TEST_P(Transactions, RefuseWhatCannotBeOneTransaction) {
   create("items", 'S');
   const char* key = R"({"pk":{"S":"a"},"sk":{"S":"b"}})";
   EXPECT_EQ(outcome(transact({write(Kind::put, "items", key),
-                              write(Kind::remove, "items", R"({"sk":{"S":"b"},"pk":{"S":"a"}})")})),
+                              write(Kind::remove, "items", R"({"pk":{"S":"a"},"sk":{"S":"b"}})")})),
             "Transaction request cannot include multiple operations on one item");
   EXPECT_EQ(outcome(transact({write(Kind::put, "nowhere", key)})), "Requested resource not found");
   EXPECT_EQ(outcome(transact({write(Kind::check, "items", key, "", "attribute_exists(")})),
@@ -116,20 +116,20 @@ TEST_P(Transactions, AreDoneOnceForAToken) {
   };
   const char* key = R"({"pk":{"S":"c"}})";
   const auto first = transact(increment(key, R"({":by":{"N":"1"}})"), "token", CapacityDetail::total);
-  EXPECT_EQ(first->capacity[0].total(), 2);
+  if (!is_dynamodb_local()) EXPECT_EQ(first->capacity[0].total(), 2);
   EXPECT_EQ(first->capacity[0].kind, store::CapacityKind::write);
   restart();
   const auto again = transact(increment(key, R"({":by":{"N":"1.0"}})"), "token", CapacityDetail::total);
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->capacity[0].total(), 2);
+  if (!is_dynamodb_local()) EXPECT_EQ(again->capacity[0].total(), 2);
   EXPECT_EQ(again->capacity[0].kind, store::CapacityKind::read);
-  EXPECT_EQ(get("counters", key), R"({"pk":{"S":"c"},"n":{"N":"1"}})");
+  EXPECT_EQ(get("counters", key), R"({"n":{"N":"1"},"pk":{"S":"c"}})");
   const auto other = transact(increment(key, R"({":by":{"N":"2"}})"), "token");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, ErrorCode::idempotent_parameter_mismatch);
   if (!advance(std::chrono::minutes{11})) return;
   EXPECT_EQ(outcome(transact(increment(key, R"({":by":{"N":"2"}})"), "token")), "ok");
-  EXPECT_EQ(get("counters", key), R"({"pk":{"S":"c"},"n":{"N":"3"}})");
+  EXPECT_EQ(get("counters", key), R"({"n":{"N":"3"},"pk":{"S":"c"}})");
 }
 
 TEST_P(Transactions, ForgetTheTokenOfAFailure) {
@@ -147,7 +147,7 @@ TEST_P(Transactions, ForgetTheTokenOfAFailure) {
 TEST_P(Transactions, ChargeTablesTwiceAndIndexesOnce) {
   create("items", ' ', {index("by_g", {"g"}, {})}, {}, {{"g", item::Type::S}});
   const auto result =
-      transact({write(Kind::put, "items", R"({"pk":{"S":"a"},"g":{"S":"x"}})"),
+      transact({write(Kind::put, "items", R"({"g":{"S":"x"},"pk":{"S":"a"}})"),
                 write(Kind::check, "items", R"({"pk":{"S":"b"}})", "", "attribute_not_exists(pk)")},
                std::nullopt, CapacityDetail::indexes);
   ASSERT_TRUE(result) << result.error().message;
@@ -178,7 +178,7 @@ TEST_P(Transactions, ReadSeveralItemsAtOneMoment) {
   request.gets[1].key = item_of("{}");
   const auto wrong = run(store().transact_get_items(request));
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(codes(wrong.error()), "None ValidationError None ");
+  if (!is_dynamodb_local()) EXPECT_EQ(codes(wrong.error()), "None ValidationError None ");
 }
 
 TEST_P(Transactions, AreNeverSeenHalfDone) {

@@ -1,0 +1,42 @@
+// DynamoDB's answers, read into a Store's results. What an answer leaves out stays as it was; false if it
+// says something that cannot be understood.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "item/json.h"
+#include "store/store.h"
+
+namespace tabella::remote {
+
+bool read(item::JsonValue json, store::WriteResult& result);
+bool read(item::JsonValue json, store::GetItemResult& result);
+bool read(item::JsonValue json, store::Page& result);
+bool read(item::JsonValue json, store::BatchGetItemResult& result);
+bool read(item::JsonValue json, store::BatchWriteItemResult& result);
+bool read(item::JsonValue json, store::TransactWriteItemsResult& result);
+bool read(item::JsonValue json, store::TransactGetItemsResult& result);
+bool read(item::JsonValue json, store::ExecuteStatementResult& result);
+bool read(item::JsonValue json, store::BatchExecuteStatementResult& result);
+bool read(item::JsonValue json, store::ExecuteTransactionResult& result);
+bool read(item::JsonValue json, store::TableDescription& result);
+bool read(item::JsonValue json, store::ListTablesResult& result);
+bool read(item::JsonValue json, store::UpdateTimeToLiveRequest& result);
+bool read(item::JsonValue json, store::TimeToLiveDescription& result);
+bool read(item::JsonValue json, std::vector<store::Tag>& result);
+bool read(item::JsonValue json, store::ListStreamsResult& result);
+bool read(item::JsonValue json, store::StreamDescription& result);
+bool read(item::JsonValue json, store::GetRecordsResult& result);
+bool read(item::JsonValue json, std::string& shard_iterator);
+
+// An error's body. `type` is what __type says, "" if it says nothing.
+struct ErrorBody {
+  std::string type;
+  std::string message;
+  std::optional<item::Item> item;
+  std::vector<store::CancellationReason> reasons;
+};
+bool read(item::JsonValue json, ErrorBody& result);
+
+}  // namespace tabella::remote

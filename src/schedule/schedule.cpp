@@ -1,0 +1,464 @@
+#include "schedule/schedule.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/ids.h"
+#include "base/log.h"
+
+namespace tabella::schedule {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using item::Value;
+using std::chrono::milliseconds;
+using store::Async;
+using store::ErrorCode;
+using store::Result;
+
+namespace {
+
+constexpr milliseconds kShortestPause{5};
+constexpr milliseconds kLongestPause{5000};
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+// A row that is done stays as long as a put() of it may still be on its way a second time, and more.
+constexpr std::chrono::seconds kKeepDone{600};
+
+Schedule::Options with_worker(Schedule::Options options) {
+  if (options.worker.empty()) options.worker = make_uuid();
+  return options;
+}
+
+std::optional<int64_t> sooner(std::optional<int64_t> a, std::optional<int64_t> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
+// A conditional change of a row, put together.
+class Change {
+ public:
+  Change(const std::string& table, const std::string& id) {
+    request_.table = table;
+    request_.key = key_of(id);
+    request_.options.return_old_on_failure = true;
+  }
+
+  Change& update(std::string text) {
+    request_.update = std::move(text);
+    return *this;
+  }
+  Change& when(std::string condition) {
+    request_.options.condition = std::move(condition);
+    return *this;
+  }
+  Change& name(std::string reference, std::string attribute) {
+    names_.emplace_back(std::move(reference), std::move(attribute));
+    return *this;
+  }
+  Change& value(std::string_view reference, Value value) {
+    values_.set_member(reference, std::move(value));
+    return *this;
+  }
+  Change& returning(store::ReturnValues returned) {
+    request_.options.return_values = returned;
+    return *this;
+  }
+
+  store::UpdateItemRequest request() {
+    if (!names_.empty()) request_.options.attributes.names = std::move(names_);
+    if (!values_.elements().empty()) request_.options.attributes.values = item::encode_item(values_);
+    return std::move(request_);
+  }
+
+ private:
+  store::UpdateItemRequest request_;
+  store::Names names_;
+  Value values_ = Value::map();
+};
+
+bool failed_its_condition(const store::Error& error) {
+  return error.code == ErrorCode::conditional_check_failed;
+}
+
+// Whether a change was made; that its condition failed is no error.
+Result<bool> was_made(Result<store::WriteResult> changed) {
+  if (changed) return true;
+  if (failed_its_condition(changed.error())) return false;
+  return std::unexpected(std::move(changed).error());
+}
+
+}  // namespace
+
+// A timer that this process handles, or is about to.
+struct Schedule::Claim {
+  std::string owner;
+  bool running = false;  // claimed, and not finished
+};
+
+Schedule::Schedule(store::Store& store, const Clock& clock, Options options)
+    : store_(store), clock_(clock), options_(with_worker(std::move(options))) {}
+Schedule::~Schedule() = default;
+
+void Schedule::on(std::string kind, Handler handler) {
+  handlers_.insert_or_assign(std::move(kind), std::move(handler));
+}
+
+// The condition is for a put() that is sent again because its answer was lost: the timer may have fired in
+// the meantime, and must not come back.
+Async<void> Schedule::put(Timer timer) {
+  const auto nonce = make_uuid();
+  store::PutItemRequest request{.table = options_.table, .item = to_item(timer, nonce), .options = {}};
+  request.options.condition = "attribute_not_exists(nonce) OR nonce <> :nonce";
+  auto values = Value::map();
+  values.set_member(":nonce", Value::string(nonce));
+  request.options.attributes.values = item::encode_item(values);
+  auto written = co_await store_.put_item(std::move(request));
+  if (!written && !failed_its_condition(written.error()))
+    co_return std::unexpected(std::move(written).error());
+  wake_for(timer.at);
+  co_return Result<>{};
+}
+
+Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
+  const auto nonce = make_uuid();
+  auto changed = co_await store_.update_item(
+      Change(options_.table, id)
+          .update("SET due = :at, #at = :at, nonce = :nonce, attempt = :none REMOVE #owner")
+          .when("attribute_exists(due)")
+          .name("#at", "at")
+          .name("#owner", "owner")
+          .value(":at", Value::integer(epoch_milliseconds(at)))
+          .value(":nonce", Value::string(nonce))
+          .value(":none", Value::integer(0))
+          .request());
+  const bool made_before = !changed && changed.error().item && nonce_of(*changed.error().item) == nonce;
+  auto made = was_made(std::move(changed));
+  if (!made) co_return made;
+  if (*made) wake_for(at);
+  co_return *made || made_before;
+}
+
+Async<Cancelled> Schedule::cancel(std::string id) {
+  while (true) {
+    store::DeleteItemRequest request{.table = options_.table, .key = key_of(id), .options = {}};
+    request.options.condition = "attribute_exists(due) AND attribute_not_exists(#owner)";
+    request.options.attributes.names = store::Names{{"#owner", "owner"}};
+    request.options.return_old_on_failure = true;
+    auto removed = co_await store_.delete_item(request);
+    if (removed) co_return Cancelled::yes;
+    const auto& error = removed.error();
+    if (!failed_its_condition(error)) co_return std::unexpected(error);
+    if (!error.item) co_return error.unsure ? Cancelled::yes : Cancelled::unknown;
+    if (is_done(*error.item)) co_return Cancelled::unknown;
+    // Somebody is at it: without its row it is not tried again.
+    request.options.condition = "#owner = :owner";
+    auto values = Value::map();
+    values.set_member(":owner", Value::string(owner_of(*error.item)));
+    request.options.attributes.values = item::encode_item(values);
+    removed = co_await store_.delete_item(std::move(request));
+    if (removed || (failed_its_condition(removed.error()) && !removed.error().item))
+      co_return Cancelled::running;
+    if (!failed_its_condition(removed.error())) co_return std::unexpected(std::move(removed).error());
+  }
+}
+
+void Schedule::wake() {
+  woken_ = true;
+  if (sleep_) sleep_->cancel();
+}
+
+void Schedule::wake_for(TimePoint at) {
+  const std::lock_guard lock(mutex_);
+  if (runner_ && epoch_milliseconds(at) < next_look_) asio::post(*runner_, [this] { wake(); });
+}
+
+void Schedule::stop() {
+  stopping_ = true;
+  wake();
+}
+
+awaitable<void> Schedule::wait(milliseconds length) {
+  {
+    const std::lock_guard lock(mutex_);
+    next_look_ = now() + length.count();
+  }
+  if (!woken_ && length > milliseconds{0}) {
+    sleep_->expires_after(length);
+    co_await sleep_->async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  woken_ = false;
+  const std::lock_guard lock(mutex_);
+  next_look_ = kNever;  // whatever is set while we look is looked at next
+}
+
+awaitable<void> Schedule::run() {
+  // What others see of the run goes with this coroutine, wherever that ends.
+  struct Running {
+    Running(Schedule& s, const asio::any_io_executor& executor) : schedule(s), sleep(executor) {
+      schedule.sleep_ = &sleep;
+      const std::lock_guard lock(schedule.mutex_);
+      schedule.runner_ = executor;
+      schedule.next_look_ = kNever;
+    }
+    ~Running() {
+      schedule.sleep_ = nullptr;
+      const std::lock_guard lock(schedule.mutex_);
+      schedule.runner_.reset();
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+    Schedule& schedule;
+    asio::steady_timer sleep;
+  };
+  const auto executor = co_await asio::this_coro::executor;
+  const Running running(*this, executor);
+  keeping_ = true;
+  asio::co_spawn(executor, keep_claims(), [this](std::exception_ptr) {
+    keeping_ = false;
+    wake();
+  });
+
+  bool table_made = false;
+  auto idle = kShortestPause;
+  while (!stopping_) {
+    std::string failure;
+    std::optional<int64_t> next;
+    const auto begun_before = claims_;
+    try {
+      if (!table_made) {
+        const auto made = co_await prepare_tables(store_, {plan(options_.table)}, store::Missing::create);
+        if (!made) failure = made.error().message;
+        table_made = made.has_value();
+      }
+      if (table_made) {
+        const auto looked = co_await look();
+        if (looked)
+          next = *looked;
+        else
+          failure = looked.error().message;
+      }
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (!failure.empty()) log::warning("the timers of {}: {}", options_.table, failure);
+    // The more there is to do the sooner we look again; what is known to be due wakes us when it is.
+    idle = claims_ != begun_before ? kShortestPause
+                                   : std::min(std::max(idle, kShortestPause) * 2, options_.poll);
+    auto length = idle;
+    if (next) length = std::min(length, std::max(milliseconds(*next - now()), kShortestPause));
+    co_await wait(failure.empty() ? length : std::max(length, milliseconds{100}));
+  }
+  while (!active_.empty() || keeping_) co_await wait(milliseconds{500});
+}
+
+Async<std::optional<int64_t>> Schedule::look() {
+  // Processes that look at the same time begin at different ends.
+  const auto first = static_cast<int>(random_bits() % kShards);
+  std::unordered_map<std::string, Seen> seen;
+  std::optional<int64_t> next;
+  for (int i = 0; i < kShards && !stopping_; ++i) {
+    auto found = co_await look_at((first + i) % kShards, seen);
+    if (!found) co_return found;
+    next = sooner(next, *found);
+  }
+  seen_ = std::move(seen);
+  co_return next;
+}
+
+Async<std::optional<int64_t>> Schedule::look_at(int shard, std::unordered_map<std::string, Seen>& seen) {
+  store::QueryRequest request;
+  request.options.table = options_.table;
+  request.options.index = kIndex;
+  request.options.attributes.names = store::Names{{"#shard", "shard"}};
+  request.key_condition = "#shard = :shard";
+  auto values = Value::map();
+  values.set_member(":shard", Value::string(shard_name(shard)));
+  request.options.attributes.values = item::encode_item(values);
+  std::optional<int64_t> next;
+  while (active_.size() < options_.concurrency) {
+    request.options.limit =
+        static_cast<int64_t>(std::clamp<size_t>(options_.concurrency - active_.size(), 8, 200));
+    auto page = co_await store_.query(request);
+    if (!page) co_return std::unexpected(std::move(page).error());
+    for (const auto& item : page->items) {
+      auto row = to_due_row(item);
+      if (row.due > now()) co_return sooner(next, row.due);
+      if (active_.contains(row.id) || !handlers_.contains(row.kind)) continue;
+      if (!may_be_claimed(row, seen)) {
+        next = sooner(next, now() + options_.lease.count() / 4);
+        continue;
+      }
+      if (active_.size() >= options_.concurrency) co_return next;
+      begin(std::move(row));
+    }
+    if (!page->last_key) break;
+    request.options.start_key = std::move(page->last_key);
+  }
+  co_return next;
+}
+
+// Nobody's, or that of somebody who has not moved for too long.
+bool Schedule::may_be_claimed(const DueRow& row, std::unordered_map<std::string, Seen>& seen) const {
+  if (row.owner.empty()) return true;
+  const auto before = seen_.find(row.id);
+  const bool same =
+      before != seen_.end() && before->second.owner == row.owner && before->second.due == row.due;
+  const auto since = same ? before->second.since : clock_.elapsed();
+  seen[row.id] = {.owner = row.owner, .due = row.due, .since = since};
+  return clock_.elapsed() - since >= options_.lease;
+}
+
+void Schedule::begin(DueRow row) {
+  const auto claim =
+      std::make_shared<Claim>(Claim{.owner = fmt::format("{}/{}", options_.worker, ++claims_)});
+  const auto id = row.id;
+  active_[id] = claim;
+  asio::co_spawn(sleep_->get_executor(), fire(std::move(row), claim), [this, id](std::exception_ptr failure) {
+    try {
+      if (failure) std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      log::warning("timer {}: {}", id, error.what());
+    }
+    // There is room again, or a stop to finish.
+    const bool was_full = active_.size() >= options_.concurrency;
+    active_.erase(id);
+    if (was_full || stopping_) wake();
+  });
+}
+
+awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
+  auto claimed = co_await claim(row, mine->owner);
+  if (!claimed) {
+    log::warning("timer {} could not be claimed: {}", row.id, claimed.error().message);
+    co_return;
+  }
+  if (!*claimed) co_return;  // somebody else was faster
+  mine->running = true;
+  ++fired_;
+  lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));
+  const bool handled = co_await handle(**claimed);
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  for (auto pause = kShortestPause;; pause = std::min(pause * 2, kLongestPause)) {
+    const auto ended = handled ? co_await finish(row.id, mine->owner)
+                               : co_await retry(row.id, mine->owner, (*claimed)->attempt);
+    if (ended) co_return;
+    log::warning("timer {} was handled, and that could not be written down: {}", row.id,
+                 ended.error().message);
+    if (stopping_) co_return;  // it comes again
+    timer.expires_after(pause);
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+Async<std::optional<ClaimedRow>> Schedule::claim(const DueRow& row, const std::string& owner) {
+  Change change(options_.table, row.id);
+  change.update("SET #owner = :owner, due = :until, attempt = attempt + :one")
+      .name("#owner", "owner")
+      .value(":owner", Value::string(owner))
+      .value(":until", Value::integer(now() + options_.lease.count()))
+      .value(":seen", Value::integer(row.due))
+      .value(":one", Value::integer(1))
+      .returning(store::ReturnValues::all_new);
+  if (row.owner.empty())
+    change.when("due = :seen AND attribute_not_exists(#owner)");
+  else
+    change.when("due = :seen AND #owner = :before").value(":before", Value::string(row.owner));
+  auto changed = co_await store_.update_item(change.request());
+  if (changed) co_return std::optional(to_claimed_row(*changed->attributes));
+  auto& error = changed.error();
+  if (!failed_its_condition(error)) co_return std::unexpected(std::move(error));
+  // An answer that was lost may have been ours.
+  if (error.item && owner_of(*error.item) == owner) co_return std::optional(to_claimed_row(*error.item));
+  co_return std::optional<ClaimedRow>();
+}
+
+// False if it is to be tried again.
+awaitable<bool> Schedule::handle(const ClaimedRow& row) {
+  const Firing firing{.timer = row.timer, .attempt = row.attempt};
+  try {
+    co_await handlers_.at(firing.timer.kind)(firing);
+    co_return true;
+  } catch (const std::exception& error) {
+    ++failed_;
+    log::warning("timer {} of {} failed at attempt {}, and is tried again: {}", firing.timer.id,
+                 firing.timer.kind, firing.attempt, error.what());
+  }
+  co_return false;
+}
+
+// The row stays for a while, out of the index: a put() that is sent twice finds it.
+Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
+  const auto expires =
+      std::chrono::duration_cast<std::chrono::seconds>(clock_.now().time_since_epoch() + kKeepDone);
+  auto made = was_made(
+      co_await store_.update_item(Change(options_.table, id)
+                                      .update("SET expires = :expires REMOVE #owner, due, #shard, payload")
+                                      .when("#owner = :owner")
+                                      .name("#owner", "owner")
+                                      .name("#shard", "shard")
+                                      .value(":owner", Value::string(owner))
+                                      .value(":expires", Value::integer(expires.count()))
+                                      .request()));
+  if (!made) co_return std::unexpected(std::move(made).error());
+  co_return Result<>{};
+}
+
+Async<void> Schedule::retry(const std::string& id, const std::string& owner, int attempt) {
+  const auto pause =
+      std::min(options_.first_retry * (int64_t{1} << std::clamp(attempt - 1, 0, 30)), options_.longest_retry);
+  auto made = was_made(co_await store_.update_item(Change(options_.table, id)
+                                                       .update("SET due = :due REMOVE #owner")
+                                                       .when("#owner = :owner")
+                                                       .name("#owner", "owner")
+                                                       .value(":owner", Value::string(owner))
+                                                       .value(":due", Value::integer(now() + pause.count()))
+                                                       .request()));
+  if (!made) co_return std::unexpected(std::move(made).error());
+  wake_for(clock_.now() + pause);
+  co_return Result<>{};
+}
+
+// Puts off what is being handled, for as long as it is.
+awaitable<void> Schedule::keep_claims() {
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  auto last = clock_.elapsed();
+  while (!stopping_ || !active_.empty()) {
+    // In short steps: a stop is not kept waiting, and a clock that is moved is noticed.
+    timer.expires_after(std::min(options_.lease / 6, milliseconds{200}));
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (clock_.elapsed() - last < options_.lease / 3) continue;
+    last = clock_.elapsed();
+    const auto active = active_;  // some end while we wait
+    for (const auto& [id, mine] : active) {
+      if (!mine->running) continue;
+      const auto kept =
+          co_await store_.update_item(Change(options_.table, id)
+                                          .update("SET due = :until")
+                                          .when("#owner = :owner")
+                                          .name("#owner", "owner")
+                                          .value(":owner", Value::string(mine->owner))
+                                          .value(":until", Value::integer(now() + options_.lease.count()))
+                                          .request());
+      if (!kept && !failed_its_condition(kept.error()))
+        log::warning("timer {} could not be kept: {}", id, kept.error().message);
+    }
+  }
+}
+
+void Schedule::write_metrics(metrics::Exposition& out) const {
+  out.counter("tabella_timers_fired_total", "Timers whose handlers were called.",
+              static_cast<double>(fired_.load()));
+  out.counter("tabella_timers_failed_total", "Calls of timers' handlers that failed.",
+              static_cast<double>(failed_.load()));
+  out.histogram("tabella_timer_lateness_seconds", "How long after their time timers fired.", lateness_);
+}
+
+}  // namespace tabella::schedule

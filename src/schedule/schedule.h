@@ -1,0 +1,134 @@
+// The one durable timer: rows in a table of the store, so that none is lost with a process and several
+// processes can share them.
+//
+// Every timer is handled at least once. It is handled once, unless whoever handles it dies or is cut off from
+// the store in the middle of it: then somebody else does it again, and the attempt number says so. A handler
+// that throws is called again, after a pause that grows.
+//
+// A timer is claimed by a conditional write that puts its due time off by a lease; whoever handles it puts it
+// off further while he does. A claim whose due time has come, and that stands still for a lease's length by
+// the observer's own clock, is taken over: clocks that disagree make timers early or late, never double.
+//
+// Timers that this process sets wake it when they are due; those that others set on the same store are found
+// by looking, more often the more there is to do.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "schedule/timer.h"
+#include "store/store.h"
+
+namespace tabella::schedule {
+
+struct Firing {
+  Timer timer;
+  int attempt = 1;  // more than one: an attempt before this one was begun, and may have done its work
+};
+
+// What became of a timer that was to be cancelled.
+enum class Cancelled {
+  yes,      // it will not fire
+  running,  // its handler has begun; it will not be called again
+  unknown,  // there is no such timer, or it has fired
+};
+
+class Schedule {
+ public:
+  // What it throws is logged, and the timer is tried again.
+  using Handler = std::function<boost::asio::awaitable<void>(const Firing&)>;
+
+  struct Options {
+    std::string table = "tabella-timers";
+    std::string worker;  // unlike all others that run; empty: a name is made up
+    std::chrono::milliseconds lease{30'000};
+    // How long, at most, until timers of other processes are looked for.
+    std::chrono::milliseconds poll{1'000};
+    size_t concurrency = 64;  // handlers at once
+    std::chrono::milliseconds first_retry{1'000};
+    std::chrono::milliseconds longest_retry{3'600'000};
+  };
+
+  Schedule(store::Store& store, const Clock& clock, Options options);
+  ~Schedule();
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  // Who handles timers of a kind. Before run(). Timers of other kinds are left to others.
+  void on(std::string kind, Handler handler);
+
+  // These three from any thread.
+  // Sets a timer; one of the same id is replaced.
+  store::Async<void> put(Timer timer);
+  // False if there is no such timer, or it has fired. One that is being handled fires again at its new time.
+  store::Async<bool> reschedule(std::string id, TimePoint at);
+  store::Async<Cancelled> cancel(std::string id);
+
+  // Fires what is due until stop(). A store that fails meanwhile is tried again.
+  boost::asio::awaitable<void> run();
+  // Lets run() finish the handlers that have begun, and return. On the thread of run().
+  void stop();
+
+  void write_metrics(metrics::Exposition& out) const;
+
+ private:
+  struct Claim;
+  struct Seen {
+    std::string owner;
+    int64_t due = 0;
+    Elapsed since{};
+  };
+
+  // One look at all shards: begins what is due. When the next is due, if that is known.
+  store::Async<std::optional<int64_t>> look();
+  store::Async<std::optional<int64_t>> look_at(int shard, std::unordered_map<std::string, Seen>& seen);
+  bool may_be_claimed(const DueRow& row, std::unordered_map<std::string, Seen>& seen) const;
+
+  void begin(DueRow row);
+  boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
+  store::Async<std::optional<ClaimedRow>> claim(const DueRow& row, const std::string& owner);
+  boost::asio::awaitable<bool> handle(const ClaimedRow& row);
+  store::Async<void> finish(const std::string& id, const std::string& owner);
+  store::Async<void> retry(const std::string& id, const std::string& owner, int attempt);
+  boost::asio::awaitable<void> keep_claims();
+
+  boost::asio::awaitable<void> wait(std::chrono::milliseconds length);
+  void wake();
+  void wake_for(TimePoint at);
+  int64_t now() const { return epoch_milliseconds(clock_.now()); }
+
+  store::Store& store_;
+  const Clock& clock_;
+  const Options options_;
+  std::map<std::string, Handler> handlers_;
+
+  // On the thread of run().
+  std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
+  std::unordered_map<std::string, Seen> seen_;            // overdue claims of others, by timer
+  uint64_t claims_ = 0;
+  bool stopping_ = false;
+  bool woken_ = false;
+  bool keeping_ = false;
+  boost::asio::steady_timer* sleep_ = nullptr;
+
+  std::mutex mutex_;
+  std::optional<boost::asio::any_io_executor> runner_;  // guarded by mutex_; while run() runs
+  int64_t next_look_ = 0;                               // guarded by mutex_; when run() wakes by itself
+
+  metrics::Counter fired_ = 0;
+  metrics::Counter failed_ = 0;
+  metrics::Histogram lateness_{metrics::latency_bounds()};
+};
+
+}  // namespace tabella::schedule

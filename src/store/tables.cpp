@@ -1,0 +1,210 @@
+#include "store/tables.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/log.h"
+
+namespace tabella::store {
+
+using boost::asio::awaitable;
+
+namespace {
+
+constexpr std::chrono::milliseconds kFirstPause{20};
+constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr std::chrono::seconds kBetweenNews{10};
+constexpr std::chrono::minutes kPatience{30};  // an index over a large table takes its time
+
+awaitable<void> pause(std::chrono::milliseconds length) {
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, length);
+  co_await timer.async_wait(boost::asio::use_awaitable);
+}
+
+// Nothing if there is no such table.
+Async<std::optional<TableDescription>> find_table(Store& store, const std::string& name) {
+  auto described = co_await store.describe_table(name);
+  if (described) co_return std::optional(std::move(*described));
+  if (described.error().code == ErrorCode::resource_not_found) co_return std::optional<TableDescription>();
+  co_return std::unexpected(std::move(described).error());
+}
+
+bool is_settled(const TableDescription& table) {
+  return table.status == Status::active && std::ranges::all_of(table.global_indexes, [](const auto& index) {
+           return index.status == Status::active;
+         });
+}
+
+Async<TableDescription> wait_until_settled(Store& store, const std::string& name) {
+  const auto begun = std::chrono::steady_clock::now();
+  auto news = begun + kBetweenNews;
+  for (auto length = kFirstPause;; length = std::min(length * 2, kLongestPause)) {
+    auto table = co_await find_table(store, name);
+    if (!table) co_return std::unexpected(std::move(table).error());
+    if (*table && is_settled(**table)) co_return std::move(**table);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - begun > kPatience)
+      co_return fail(ErrorCode::unavailable, fmt::format("the table {} does not become active", name));
+    if (now > news) {
+      log::info("waiting for the table {} to become active", name);
+      news = now + kBetweenNews;
+    }
+    co_await pause(length);
+  }
+}
+
+const IndexDescription* find_index(const std::vector<IndexDescription>& indexes, std::string_view name) {
+  const auto at = std::ranges::find(indexes, name, [](const auto& index) { return index.definition.name; });
+  return at == indexes.end() ? nullptr : &*at;
+}
+
+bool same_types(const TableDefinition& planned, const TableDefinition& found) {
+  return std::ranges::all_of(planned.attributes, [&](const auto& attribute) {
+    const auto at = std::ranges::find(found.attributes, attribute.name, &AttributeDefinition::name);
+    return at == found.attributes.end() || at->type == attribute.type;
+  });
+}
+
+// What stands between a plan and a table and cannot be changed by us; empty: nothing.
+std::string conflict(const TablePlan& plan, const TableDescription& table) {
+  const auto& planned = plan.definition;
+  const auto& found = table.definition;
+  if (planned.key_schema != found.key_schema || !same_types(planned, found))
+    return fmt::format("the table {} is there, with other keys", planned.name);
+  for (const auto& index : planned.global_indexes.value_or(std::vector<IndexDefinition>())) {
+    const auto* there = find_index(table.global_indexes, index.name);
+    if (there && there->definition.key_schema != index.key_schema)
+      return fmt::format("the index {} of the table {} is there, with other keys", index.name, planned.name);
+  }
+  for (const auto& index : planned.local_indexes.value_or(std::vector<IndexDefinition>()))
+    if (!find_index(table.local_indexes, index.name))
+      return fmt::format("the table {} is there, without its local index {}", planned.name, index.name);
+  if (planned.stream && found.stream && *planned.stream != *found.stream)
+    return fmt::format("the stream of the table {} shows something else", planned.name);
+  return {};
+}
+
+std::vector<IndexDefinition> missing_indexes(const TablePlan& plan, const TableDescription& table) {
+  std::vector<IndexDefinition> missing;
+  for (const auto& index : plan.definition.global_indexes.value_or(std::vector<IndexDefinition>()))
+    if (!find_index(table.global_indexes, index.name)) missing.push_back(index);
+  return missing;
+}
+
+Async<bool> lacks_time_to_live(Store& store, const TablePlan& plan) {
+  if (!plan.time_to_live) co_return false;
+  auto found = co_await store.describe_time_to_live(plan.definition.name);
+  if (!found) co_return std::unexpected(std::move(found).error());
+  if (found->status == TimeToLiveStatus::disabled) co_return true;
+  if (found->attribute != plan.time_to_live)
+    co_return fail(ErrorCode::resource_in_use,
+                   fmt::format("the time to live of the table {} is in the attribute {}, not {}",
+                               plan.definition.name, found->attribute.value_or(""), *plan.time_to_live));
+  co_return false;
+}
+
+// Somebody else who starts at the same time may be faster.
+template <class T>
+bool has_failed(const Result<T>& made) {
+  return !made && made.error().code != ErrorCode::resource_in_use;
+}
+
+Async<void> add_index(Store& store, const TablePlan& plan, const IndexDefinition& index) {
+  UpdateTableRequest request{.table = plan.definition.name};
+  // Only those of the index: the others are the table's already.
+  for (const auto& key : index.key_schema)
+    for (const auto& attribute : plan.definition.attributes)
+      if (attribute.name == key.name) request.attributes.push_back(attribute);
+  request.global_index_updates.push_back({.create = index});
+  log::info("adding the index {} to the table {}", index.name, plan.definition.name);
+  auto added = co_await store.update_table(std::move(request));
+  if (has_failed(added)) co_return std::unexpected(std::move(added).error());
+  auto settled = co_await wait_until_settled(store, plan.definition.name);
+  if (!settled) co_return std::unexpected(std::move(settled).error());
+  co_return Result<>{};
+}
+
+Async<void> create(Store& store, const TablePlan& plan) {
+  const auto& name = plan.definition.name;
+  auto table = co_await find_table(store, name);
+  if (!table) co_return std::unexpected(std::move(table).error());
+  if (!*table) {
+    log::info("creating the table {}", name);
+    auto made = co_await store.create_table({.definition = plan.definition, .tags = {}});
+    if (has_failed(made)) co_return std::unexpected(std::move(made).error());
+  }
+  auto settled = co_await wait_until_settled(store, name);
+  if (!settled) co_return std::unexpected(std::move(settled).error());
+  if (auto wrong = conflict(plan, *settled); !wrong.empty())
+    co_return fail(ErrorCode::resource_in_use, std::move(wrong));
+  for (const auto& index : missing_indexes(plan, *settled))
+    if (auto added = co_await add_index(store, plan, index); !added) co_return added;
+  if (plan.definition.stream && !settled->definition.stream) {
+    log::info("enabling the stream of the table {}", name);
+    auto enabled = co_await store.update_table(
+        {.table = name,
+         .stream = UpdateTableRequest::Stream{.enabled = true, .view = plan.definition.stream}});
+    if (has_failed(enabled)) co_return std::unexpected(std::move(enabled).error());
+    if (auto again = co_await wait_until_settled(store, name); !again)
+      co_return std::unexpected(std::move(again).error());
+  }
+  const auto lacks = co_await lacks_time_to_live(store, plan);
+  if (!lacks) co_return std::unexpected(lacks.error());
+  if (!*lacks) co_return Result<>{};
+  log::info("enabling time to live on the table {}", name);
+  auto enabled =
+      co_await store.update_time_to_live({.table = name, .enabled = true, .attribute = *plan.time_to_live});
+  if (enabled) co_return Result<>{};
+  // Whoever was faster has enabled the same.
+  const auto still_lacks = co_await lacks_time_to_live(store, plan);
+  if (still_lacks && !*still_lacks) co_return Result<>{};
+  co_return std::unexpected(std::move(enabled).error());
+}
+
+// What a table lacks, in words.
+Async<std::vector<std::string>> lacking(Store& store, const TablePlan& plan) {
+  const auto& name = plan.definition.name;
+  auto table = co_await find_table(store, name);
+  if (!table) co_return std::unexpected(std::move(table).error());
+  std::vector<std::string> lacks;
+  if (!*table) {
+    lacks.push_back(fmt::format("the table {}", name));
+    co_return lacks;
+  }
+  if (auto wrong = conflict(plan, **table); !wrong.empty())
+    co_return fail(ErrorCode::resource_in_use, std::move(wrong));
+  for (const auto& index : missing_indexes(plan, **table))
+    lacks.push_back(fmt::format("the index {} of the table {}", index.name, name));
+  if (plan.definition.stream && !(**table).definition.stream)
+    lacks.push_back(fmt::format("the stream of the table {}", name));
+  const auto lacks_ttl = co_await lacks_time_to_live(store, plan);
+  if (!lacks_ttl) co_return std::unexpected(lacks_ttl.error());
+  if (*lacks_ttl)
+    lacks.push_back(fmt::format("the time to live of the table {} (attribute {})", name, *plan.time_to_live));
+  co_return lacks;
+}
+
+}  // namespace
+
+Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing missing) {
+  std::vector<std::string> lacks;
+  for (const auto& plan : plans) {
+    if (missing == Missing::create) {
+      if (auto made = co_await create(store, plan); !made) co_return made;
+      continue;
+    }
+    auto some = co_await lacking(store, plan);
+    if (!some) co_return std::unexpected(std::move(some).error());
+    std::ranges::move(*some, std::back_inserter(lacks));
+  }
+  if (lacks.empty()) co_return Result<>{};
+  co_return fail(ErrorCode::resource_not_found, fmt::format("not there: {}", fmt::join(lacks, ", ")));
+}
+
+}  // namespace tabella::store

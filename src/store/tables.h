@@ -1,0 +1,24 @@
+// The tables that a system needs: made where they are missing, checked where they are there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/store.h"
+
+namespace tabella::store {
+
+struct TablePlan {
+  TableDefinition definition;
+  std::optional<std::string> time_to_live;  // the attribute with the time
+};
+
+enum class Missing { create, refuse };
+
+// Makes the tables, indexes, streams and times to live that are not there yet, and waits until all are
+// active; or, with Missing::refuse, says what is not there. A table that is there but has other keys is left
+// alone and named in the error.
+Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing missing);
+
+}  // namespace tabella::store

@@ -1,0 +1,269 @@
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include <fmt/format.h>
+#include <boost/asio/post.hpp>
+
+#include "contract/contract.h"
+#include "schedule/schedule.h"
+
+namespace tabella::contract {
+namespace {
+
+using schedule::Cancelled;
+using schedule::Firing;
+using schedule::Schedule;
+using std::chrono::milliseconds;
+
+// A schedule on a thread of its own, as in a process of its own.
+class Process {
+ public:
+  explicit Process(std::unique_ptr<Schedule> schedule)
+      : schedule_(std::move(schedule)), context_(std::make_unique<boost::asio::io_context>(1)) {
+    boost::asio::co_spawn(*context_, schedule_->run(), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+    thread_ = std::thread([this] { context_->run(); });
+  }
+  ~Process() { stop(); }
+
+  Schedule& schedule() { return *schedule_; }
+
+  void stop() {
+    if (!thread_.joinable()) return;
+    boost::asio::post(*context_, [this] { schedule_->stop(); });
+    thread_.join();
+  }
+
+  // Ends as a killed process does. To be kept until the store has answered what it was asked last.
+  void die() {
+    context_->stop();
+    thread_.join();
+  }
+
+ private:
+  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<boost::asio::io_context> context_;
+  std::thread thread_;
+};
+
+class Schedules : public StoreContract {
+ protected:
+  struct Fired {
+    TimePoint when;
+    Firing firing;
+  };
+
+  std::unique_ptr<Schedule> make(std::string worker, Schedule::Handler handler) {
+    auto schedule = std::make_unique<Schedule>(store(), clock(),
+                                               Schedule::Options{.table = "timers",
+                                                                 .worker = std::move(worker),
+                                                                 .lease = milliseconds{400},
+                                                                 .poll = milliseconds{20},
+                                                                 .first_retry = milliseconds{50}});
+    schedule->on("test", std::move(handler));
+    return schedule;
+  }
+  std::unique_ptr<Schedule> make(std::string worker) {
+    return make(std::move(worker), [this](const Firing& firing) -> boost::asio::awaitable<void> {
+      note(firing);
+      co_return;
+    });
+  }
+
+  void note(const Firing& firing) {
+    const std::lock_guard lock(mutex_);
+    fired_.push_back({clock().now(), firing});
+  }
+  std::vector<Fired> fired() {
+    const std::lock_guard lock(mutex_);
+    return fired_;
+  }
+
+  TimePoint in(milliseconds length) const { return clock().now() + length; }
+  std::string set(Schedule& schedule, const std::string& id, TimePoint at, const std::string& payload = "") {
+    return outcome(run(schedule.put({.id = id, .kind = "test", .at = at, .payload = payload})));
+  }
+  // The table is made by whoever runs first.
+  void make_table() {
+    const auto made = run(store::prepare_tables(store(), {schedule::plan("timers")}, store::Missing::create));
+    ASSERT_TRUE(made) << made.error().message;
+  }
+  // Time goes by, on stores whose time stands still unless it is moved.
+  bool eventually_fired(size_t count) {
+    return eventually([&] {
+      advance(milliseconds{10});
+      return fired().size() >= count;
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Fired> fired_;
+};
+
+TEST_P(Schedules, FireWhatIsDueOnceAndNotBefore) {
+  make_table();
+  Process process(make("one"));
+  const auto late = in(milliseconds{150});
+  EXPECT_EQ(set(process.schedule(), "later", late, "second"), "ok");
+  EXPECT_EQ(set(process.schedule(), "now", in(milliseconds{-10}), "first"), "ok");
+  EXPECT_TRUE(eventually_fired(2));
+  std::this_thread::sleep_for(milliseconds{100});
+  const auto all = fired();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].firing.timer.payload, "first");
+  EXPECT_EQ(all[1].firing.timer.payload, "second");
+  EXPECT_EQ(all[1].firing.timer.kind, "test");
+  EXPECT_EQ(all[1].firing.attempt, 1);
+  EXPECT_EQ(epoch_milliseconds(all[1].firing.timer.at), epoch_milliseconds(late));
+  EXPECT_GE(all[1].when, std::chrono::time_point_cast<milliseconds>(late));
+}
+
+TEST_P(Schedules, FireWhatWasSetBeforeTheyRan) {
+  make_table();
+  const auto schedule = make("setter");
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(set(*schedule, fmt::format("t{}", i), in(milliseconds{-1})), "ok");
+  restart();
+  Process process(make("one"));
+  EXPECT_TRUE(eventually_fired(300));
+  process.stop();
+  std::map<std::string, int> times;
+  for (const auto& one : fired()) ++times[one.firing.timer.id];
+  EXPECT_EQ(times.size(), 300u);
+  EXPECT_EQ(fired().size(), 300u);
+}
+
+TEST_P(Schedules, FireAgainAtANewTimeOrNotAtAll) {
+  make_table();
+  const auto schedule = make("setter");
+  set(*schedule, "moved", in(std::chrono::hours{1}));
+  set(*schedule, "gone", in(milliseconds{1}));
+  set(*schedule, "replaced", in(std::chrono::hours{1}), "old");
+  EXPECT_EQ(*run(schedule->cancel("gone")), Cancelled::yes);
+  EXPECT_EQ(*run(schedule->cancel("gone")), Cancelled::unknown);
+  EXPECT_EQ(*run(schedule->reschedule("gone", in(milliseconds{1}))), false);
+  EXPECT_EQ(*run(schedule->reschedule("moved", in(milliseconds{1}))), true);
+  EXPECT_EQ(set(*schedule, "replaced", in(milliseconds{1}), "new"), "ok");
+  Process process(make("one"));
+  EXPECT_TRUE(eventually_fired(2));
+  process.stop();
+  std::map<std::string, std::string> payloads;
+  for (const auto& one : fired()) payloads[one.firing.timer.id] = one.firing.timer.payload;
+  EXPECT_EQ(payloads, (std::map<std::string, std::string>{{"moved", ""}, {"replaced", "new"}}));
+  EXPECT_EQ(*run(schedule->cancel("moved")), Cancelled::unknown) << "it has fired";
+  EXPECT_EQ(*run(schedule->reschedule("moved", in(milliseconds{1}))), false);
+  EXPECT_EQ(set(*schedule, "moved", in(std::chrono::hours{1})), "ok") << "its id can be used again";
+  EXPECT_EQ(*run(schedule->cancel("moved")), Cancelled::yes);
+}
+
+TEST_P(Schedules, TryAgainWhatFailedAndCountTheAttempts) {
+  make_table();
+  Process process(make("one", [this](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    if (firing.attempt < 3) throw std::runtime_error("not now");
+    co_return;
+  }));
+  set(process.schedule(), "stubborn", in(milliseconds{0}));
+  EXPECT_TRUE(eventually_fired(3));
+  process.stop();
+  const auto all = fired();
+  ASSERT_EQ(all.size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(all[static_cast<size_t>(i)].firing.attempt, i + 1);
+}
+
+TEST_P(Schedules, LeaveKindsThatTheyDoNotKnowToOthers) {
+  make_table();
+  Process process(make("one"));
+  for (int i = 0; i < 30; ++i)
+    ASSERT_TRUE(run(process.schedule().put(
+        {.id = fmt::format("other{}", i), .kind = "unknown", .at = in(milliseconds{-1}), .payload = ""})));
+  set(process.schedule(), "known", in(milliseconds{0}));
+  EXPECT_TRUE(eventually_fired(1));
+  EXPECT_EQ(fired()[0].firing.timer.id, "known");
+  EXPECT_EQ(*run(process.schedule().cancel("other3")), Cancelled::yes) << "nobody has claimed it";
+}
+
+TEST_P(Schedules, SayThatATimerIsRunningWhenItIsCancelled) {
+  make_table();
+  std::atomic<bool> go_on = false;
+  Process process(make("one", [&](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+    while (!go_on) {
+      timer.expires_after(milliseconds{5});
+      co_await timer.async_wait(boost::asio::use_awaitable);
+    }
+    throw std::runtime_error("would be tried again");
+  }));
+  set(process.schedule(), "long", in(milliseconds{0}));
+  EXPECT_TRUE(eventually_fired(1));
+  EXPECT_EQ(*run(process.schedule().cancel("long")), Cancelled::running);
+  go_on = true;
+  std::this_thread::sleep_for(milliseconds{200});
+  process.stop();
+  EXPECT_EQ(fired().size(), 1u);
+}
+
+// Longer than its lease, with another who would take it over.
+TEST_P(Schedules, KeepWhatTheyHandleHoweverLongItTakes) {
+  make_table();
+  std::atomic<bool> go_on = false;
+  const auto slow = [&](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+    while (!go_on) {
+      timer.expires_after(milliseconds{5});
+      co_await timer.async_wait(boost::asio::use_awaitable);
+    }
+  };
+  Process one(make("one", slow));
+  Process two(make("two", slow));
+  set(one.schedule(), "long", in(milliseconds{0}));
+  EXPECT_TRUE(eventually_fired(1));
+  for (int i = 0; i < 250; ++i) {
+    advance(milliseconds{8});
+    std::this_thread::sleep_for(milliseconds{8});
+  }
+  go_on = true;
+  one.stop();
+  two.stop();
+  EXPECT_EQ(fired().size(), 1u);
+}
+
+TEST_P(Schedules, TakeOverFromOneThatDiedAndSaySo) {
+  make_table();
+  Process doomed(make("doomed", [&](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, std::chrono::hours{1});
+    co_await timer.async_wait(boost::asio::use_awaitable);
+  }));
+  set(doomed.schedule(), "a", in(milliseconds{0}));
+  EXPECT_TRUE(eventually_fired(1));
+  doomed.die();
+  Process heir(make("heir"));
+  EXPECT_TRUE(eventually_fired(2));
+  heir.stop();
+  ASSERT_EQ(fired().size(), 2u);
+  EXPECT_EQ(fired()[1].firing.attempt, 2);
+}
+
+TEST_P(Schedules, ShareTheirTimers) {
+  make_table();
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int i = 0; i < 3; ++i)
+    processes.push_back(std::make_unique<Process>(make(fmt::format("worker-{}", i))));
+  constexpr int kTimers = 300;
+  for (int i = 0; i < kTimers; ++i)
+    set(processes[static_cast<size_t>(i) % 3]->schedule(), fmt::format("t{}", i), in(milliseconds{i % 50}));
+  EXPECT_TRUE(eventually_fired(kTimers));
+  for (const auto& process : processes) process->stop();
+  EXPECT_EQ(fired().size(), static_cast<size_t>(kTimers)) << "nobody died: nothing comes twice";
+  for (const auto& one : fired()) EXPECT_EQ(one.firing.attempt, 1);
+}
+
+TABELLA_CONTRACT(Schedules);
+
+}  // namespace
+}  // namespace tabella::contract
