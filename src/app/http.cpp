@@ -12,13 +12,13 @@ boost::asio::awaitable<void> HttpDoor::handle(const net::HttpRequest& request, n
     response.body = "use GET\n";
   } else if (path == "/metrics") {
     metrics::Exposition exposition;
-    store_.write_metrics(exposition);
-    dynamodb_.write_metrics(exposition);
+    write_metrics_(exposition);
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     response.body = exposition.text();
   } else if (path == "/healthz") {
-    response.status = store_.healthy() ? 200 : 503;
-    response.body = store_.healthy() ? "ok\n" : "a commit failed: nothing is written any more; see the log\n";
+    const auto ailment = co_await ailment_();
+    response.status = ailment.empty() ? 200 : 503;
+    response.body = ailment.empty() ? "ok\n" : ailment + "\n";
   } else {
     response.status = 404;
     response.body = "there is /metrics and /healthz\n";

@@ -19,6 +19,15 @@ class Mistake : public std::runtime_error {
 
 // The options as they were given, before they mean anything.
 struct Given {
+  std::string store = "embedded";
+  std::string table_prefix;
+  bool create_tables = false;
+  std::string region;
+  std::string profile;
+  std::string key_id;
+  std::string secret_key;
+  std::string session_token;
+  std::string store_ca;
   std::string data = "./data";
   std::string dynamodb = "127.0.0.1:8000";
   std::string http = "127.0.0.1:8025";
@@ -56,11 +65,61 @@ void add_access_key(ServeOptions& options, const std::string& text) {
   options.access_keys[text.substr(0, colon)] = text.substr(colon + 1);
 }
 
+// Options that say nothing with the store that was chosen are mistakes, not noise.
+void refuse_given(const CLI::App& serve, std::initializer_list<const char*> flags, std::string_view why) {
+  for (const auto* flag : flags)
+    if (serve.get_option(flag)->count() > 0) throw Mistake(fmt::format("{}: {}", flag, why));
+}
+
+RemoteStoreOptions understand_remote(const Given& given) {
+  RemoteStoreOptions options;
+  const auto region = given.region.empty() ? remote::default_region(given.profile) : given.region;
+  auto endpoint = remote::parse_endpoint(given.store, region);
+  if (!endpoint) throw Mistake(fmt::format("--store: {}", endpoint.error()));
+  options.endpoint = std::move(*endpoint);
+  if (given.key_id.empty() != given.secret_key.empty())
+    throw Mistake("--aws-access-key-id and --aws-secret-access-key go together: give both or neither");
+  if (given.key_id.empty() && !given.session_token.empty())
+    throw Mistake("--aws-session-token: goes with --aws-access-key-id and --aws-secret-access-key");
+  if (!given.key_id.empty())
+    options.credentials.given = remote::Credentials{.access_key = given.key_id,
+                                                    .secret_key = given.secret_key,
+                                                    .session_token = given.session_token,
+                                                    .expires = {}};
+  options.credentials.profile = given.profile;
+  options.credentials.any_will_do = !options.endpoint.aws;
+  if (!given.store_ca.empty() && !options.endpoint.items.tls)
+    throw Mistake("--store-ca: the store is not reached by https");
+  options.ca_file = given.store_ca;
+  return options;
+}
+
+// What the tables are called begins with it: it must fit into their names.
+void check_prefix(std::string_view prefix) {
+  const bool fits = prefix.size() <= 100 && std::ranges::all_of(prefix, [](unsigned char c) {
+                      return std::isalnum(c) || c == '_' || c == '-' || c == '.';
+                    });
+  if (!fits) throw Mistake("--table-prefix: at most 100 letters, digits, '_', '-' and '.'");
+}
+
 // One core is the writer's.
 size_t default_threads() { return std::max(2u, std::thread::hardware_concurrency()) - 1; }
 
-ServeOptions understand(const Given& given) {
+ServeOptions understand(const Given& given, const CLI::App& serve) {
   ServeOptions options;
+  if (given.store == "embedded") {
+    refuse_given(serve,
+                 {"--aws-region", "--aws-profile", "--aws-access-key-id", "--aws-secret-access-key",
+                  "--aws-session-token", "--store-ca"},
+                 "is for a --store that is somewhere else");
+  } else {
+    refuse_given(serve, {"--data", "--durability", "--dynamodb", "--access-key", "--tls-cert", "--tls-key"},
+                 "is for the embedded store; another one has its own DynamoDB door");
+    options.remote = understand_remote(given);
+  }
+  check_prefix(given.table_prefix);
+  options.table_prefix = given.table_prefix;
+  options.create_tables = given.create_tables;
   options.data = given.data;
   options.dynamodb = parse_address(given.dynamodb, "--dynamodb");
   options.http.reset();
@@ -98,8 +157,9 @@ std::vector<std::string> values_of(const toml::node& node, std::string_view key)
   }
   if (const auto text = node.value_exact<std::string>()) return {*text};
   if (const auto number = node.value_exact<int64_t>()) return {std::to_string(*number)};
-  throw Mistake(
-      fmt::format("the configuration file: '{}' must be a string, a number or a list of them", key));
+  if (const auto truth = node.value_exact<bool>()) return {*truth ? "true" : "false"};
+  throw Mistake(fmt::format(
+      "the configuration file: '{}' must be a string, a number, true, false or a list of them", key));
 }
 
 // Gives the options that neither a flag nor a variable has set their values from the file.
@@ -122,13 +182,41 @@ void read_config(CLI::App& serve, const std::string& path) {
 }
 
 void add_serve_options(CLI::App& serve, Given& given) {
-  const auto add = [&](const std::string& flag, auto& target, const std::string& help) {
+  const auto variable_of = [](const std::string& flag) {
     std::string variable = "TABELLA_" + flag.substr(2);
     std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
       return c == '-' ? '_' : static_cast<char>(std::toupper(c));
     });
-    return serve.add_option(flag, target, help)->envname(variable);
+    return variable;
   };
+  const auto add = [&](const std::string& flag, auto& target, const std::string& help) {
+    return serve.add_option(flag, target, help)->envname(variable_of(flag));
+  };
+  const auto add_flag = [&](const std::string& flag, bool& target, const std::string& help) {
+    return serve.add_flag(flag, target, help)->envname(variable_of(flag));
+  };
+  add("--store", given.store,
+      "Where the tables are: embedded, in --data; dynamodb://REGION, on AWS; or http(s)://HOST:PORT, any "
+      "other "
+      "DynamoDB, such as ScyllaDB's Alternator or another Tabella. With a store that is not embedded no "
+      "DynamoDB API is served")
+      ->type_name("STORE")
+      ->capture_default_str();
+  add("--table-prefix", given.table_prefix, "What the names of our own tables begin with")->type_name("TEXT");
+  add_flag("--create-tables", given.create_tables,
+           "Create what is missing of our own tables in the --store, and wait until it is there");
+  add("--aws-region", given.region, "Region to sign for, where --store does not name it")
+      ->type_name("REGION");
+  add("--aws-profile", given.profile, "Profile of the shared AWS files")->type_name("NAME");
+  add("--aws-access-key-id", given.key_id,
+      "Credentials for the store. Without them they are looked for in AWS_* variables, ~/.aws, and the "
+      "endpoints of the container and the instance")
+      ->type_name("ID");
+  add("--aws-secret-access-key", given.secret_key, "The secret of that key; better in the environment")
+      ->type_name("SECRET");
+  add("--aws-session-token", given.session_token, "Its session token, if it has one")->type_name("TOKEN");
+  add("--store-ca", given.store_ca, "Certificates (PEM) to trust for the store, instead of the system's")
+      ->type_name("FILE");
   add("--data", given.data, "Folder for the data; made if it is not there")
       ->type_name("DIR")
       ->capture_default_str();
@@ -168,7 +256,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   CLI::App app("Tabella: a DynamoDB-compatible table store in one binary.", "tabella");
   app.set_version_flag("--version", "tabella " TABELLA_VERSION);
   app.require_subcommand(1);
-  auto* serve = app.add_subcommand("serve", "Serve the DynamoDB API from a data folder");
+  auto* serve = app.add_subcommand("serve", "Serve from a data folder, or from a DynamoDB somewhere else");
   serve->footer(
       "Each option can also be given as a variable (--data as TABELLA_DATA) or in a TOML file (data = "
       "\"…\").");
@@ -190,7 +278,7 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (verify->parsed())
       command.verify = std::move(verify_options);
     else
-      command.serve = understand(given);
+      command.serve = understand(given, *serve);
   } catch (const CLI::CallForHelp&) {
     command.output = serve->parsed()    ? serve->help("tabella")
                      : verify->parsed() ? verify->help("tabella")

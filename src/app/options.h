@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/database.h"
 #include "net/server.h"
+#include "remote/caller.h"
 
 namespace tabella::app {
 
@@ -19,7 +20,17 @@ struct Address {
   uint16_t port = 0;
 };
 
+// A DynamoDB somewhere else, instead of the embedded engine.
+struct RemoteStoreOptions {
+  remote::Endpoint endpoint;
+  remote::CredentialOptions credentials;
+  std::string ca_file;
+};
+
 struct ServeOptions {
+  std::optional<RemoteStoreOptions> remote;
+  std::string table_prefix;
+  bool create_tables = false;  // on the embedded engine they are made in any case
   std::filesystem::path data = "./data";
   Address dynamodb{"127.0.0.1", 8000};
   std::optional<Address> http = Address{"127.0.0.1", 8025};

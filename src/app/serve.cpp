@@ -5,11 +5,16 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "app/http.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "remote/remote_store.h"
+#include "schedule/schedule.h"
+#include "store/leases.h"
 #include "wire/door.h"
 
 namespace tabella::app {
@@ -33,7 +38,42 @@ sigset_t stop_signals() {
   return signals;
 }
 
-void serve_until_stopped(const ServeOptions& options) {
+void wait_for_stop() {
+  int received = 0;
+  const auto signals = stop_signals();
+  sigwait(&signals, &received);
+  log::info("stopping: finishing requests under way");
+}
+
+// Serves /metrics and /healthz, if it is asked to.
+class HttpSide {
+ public:
+  HttpSide(net::IoThreads& threads, const std::optional<Address>& address, HttpDoor::WriteMetrics metrics,
+           HttpDoor::Ailment ailment)
+      : door_(std::move(metrics), std::move(ailment)) {
+    if (!address) return;
+    server_.emplace(threads, net::ServerOptions{.host = address->host, .port = address->port},
+                    [this](const net::HttpRequest& request, net::HttpResponse& response) {
+                      return door_.handle(request, response);
+                    });
+    address_ = fmt::format("{}:{}", address->host, server_->port());
+  }
+
+  void announce() const {
+    if (server_) fmt::print("Metrics and health on http://{}/metrics and /healthz\n", address_);
+    std::fflush(stdout);
+  }
+  void stop() {
+    if (server_) server_->stop(kGrace);
+  }
+
+ private:
+  HttpDoor door_;
+  std::optional<net::HttpServer> server_;
+  std::string address_;
+};
+
+void serve_embedded(const ServeOptions& options) {
   const SystemClock clock;
   engine::Engine store({.folder = options.data, .durability = options.durability}, clock);
   wire::Door door(store, clock, options.access_keys);
@@ -46,29 +86,73 @@ void serve_until_stopped(const ServeOptions& options) {
                          [&](const net::HttpRequest& request, net::HttpResponse& response) {
                            return door.handle(request, response);
                          });
-  HttpDoor http_door(store, door);
-  std::optional<net::HttpServer> http;
-  if (options.http)
-    http.emplace(threads, net::ServerOptions{.host = options.http->host, .port = options.http->port},
-                 [&](const net::HttpRequest& request, net::HttpResponse& response) {
-                   return http_door.handle(request, response);
-                 });
+  HttpSide http(
+      threads, options.http,
+      [&](metrics::Exposition& out) {
+        store.write_metrics(out);
+        door.write_metrics(out);
+      },
+      [&]() -> boost::asio::awaitable<std::string> {
+        co_return store.healthy() ? "" : "a commit failed: nothing is written any more; see the log";
+      });
   fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
              options.dynamodb.host, server.port(), options.data.string(),
              options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
-  if (http)
-    fmt::print("Metrics and health on http://{}:{}/metrics and /healthz\n", options.http->host, http->port());
-  std::fflush(stdout);
-
-  int received = 0;
-  const auto signals = stop_signals();
-  sigwait(&signals, &received);
-  log::info("stopping: finishing requests under way");
+  http.announce();
+  wait_for_stop();
   server.stop(kGrace);
-  if (http) http->stop(kGrace);
+  http.stop();
   threads.stop();
   store.close();
-  log::info("stopped");
+}
+
+// Waits for a coroutine from a thread that has nothing else to do.
+template <class T>
+T wait_for(net::IoThreads& threads, boost::asio::awaitable<T> work) {
+  return boost::asio::co_spawn(threads.at(0), std::move(work), boost::asio::use_future).get();
+}
+
+std::string name_of(const remote::Endpoint& endpoint) {
+  return fmt::format("{}://{}", endpoint.items.tls ? "https" : "http", endpoint.items.authority());
+}
+
+// The tables that this process uses.
+std::vector<store::TablePlan> plans(const std::string& prefix) {
+  return {store::Leases::plan(prefix + "tabella-consumers"), schedule::plan(prefix + "tabella-timers")};
+}
+
+void prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options) {
+  const auto where = name_of(options.remote->endpoint);
+  const auto missing = options.create_tables ? store::Missing::create : store::Missing::refuse;
+  const auto prepared = wait_for(threads, store::prepare_tables(store, plans(options.table_prefix), missing));
+  if (prepared) return;
+  const auto& error = prepared.error();
+  const bool can_be_made = error.code == store::ErrorCode::resource_not_found && !options.create_tables;
+  throw std::runtime_error(fmt::format("the store at {}: {}{}", where, error.message,
+                                       can_be_made ? "; --create-tables makes what is missing" : ""));
+}
+
+void serve_remote(const ServeOptions& options) {
+  const SystemClock clock;
+  remote::RemoteOptions remote_options;
+  remote_options.calls.endpoint = options.remote->endpoint;
+  remote_options.calls.credentials = options.remote->credentials;
+  remote_options.calls.connections.ca_file = options.remote->ca_file;
+  remote::RemoteStore store(std::move(remote_options), clock);
+  net::IoThreads threads(options.threads);
+  prepare(threads, store, options);
+  HttpSide http(
+      threads, options.http, [&](metrics::Exposition& out) { store.write_metrics(out); },
+      [&]() -> boost::asio::awaitable<std::string> {
+        const auto answered = co_await store.ping(std::chrono::seconds{2});
+        co_return answered ? "" : "the store does not answer: " + answered.error().message;
+      });
+  fmt::print("Tabella uses the DynamoDB at {} (region {})\n", name_of(options.remote->endpoint),
+             options.remote->endpoint.region);
+  http.announce();
+  wait_for_stop();
+  http.stop();
+  threads.stop();
 }
 
 }  // namespace
@@ -82,7 +166,11 @@ int serve(const ServeOptions& options) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   raise_descriptor_limit();
   try {
-    serve_until_stopped(options);
+    if (options.remote)
+      serve_remote(options);
+    else
+      serve_embedded(options);
+    log::info("stopped");
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tabella: {}\n", error.what());

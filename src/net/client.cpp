@@ -335,16 +335,21 @@ awaitable<std::expected<void, ClientError>> ClientConnection::receive() {
   end_ = 0;
   if (buffer_.size() > 4 * kReadSize) std::string().swap(buffer_);
   while (true) {
-    const auto stage = end_ == 0 ? Stage::waiting : Stage::receiving;
-    if (const auto error = co_await read_more(kReadSize); error)
-      co_return failed(stage, fmt::format("the connection ended before the answer did: {}", error.message()));
-    const auto result = parse_head(unread(), head_);
-    if (result == HeadResult::incomplete) continue;
-    if (result != HeadResult::complete) co_return failed(Stage::receiving, "the answer is not HTTP");
-    if (head_.status >= 200) break;
-    // 100 Continue and the like: the answer is still to come.
-    buffer_.erase(0, head_.size);
-    end_ -= head_.size;
+    const auto result = end_ == 0 ? HeadResult::incomplete : parse_head(unread(), head_);
+    if (result == HeadResult::incomplete) {
+      const auto stage = end_ == 0 ? Stage::waiting : Stage::receiving;
+      if (const auto error = co_await read_more(kReadSize); error)
+        co_return failed(stage,
+                         fmt::format("the connection ended before the answer did: {}", error.message()));
+    } else if (result != HeadResult::complete) {
+      co_return failed(Stage::receiving, "the answer is not HTTP");
+    } else if (head_.status >= 200) {
+      break;
+    } else {
+      // 100 Continue and the like: the answer is still to come.
+      buffer_.erase(0, head_.size);
+      end_ -= head_.size;
+    }
   }
   co_return co_await receive_body();
 }

@@ -87,6 +87,12 @@ Async<void> RemoteStore::tell(Operation operation, std::string body, Repeat repe
   co_return co_await caller_.call(operation, body, repeat, [](item::JsonValue) { return true; });
 }
 
+Async<void> RemoteStore::ping(std::chrono::milliseconds within) {
+  const auto body = to_json(store::ListTablesRequest{.start = {}, .limit = 1});
+  co_return co_await caller_.call(
+      {"ListTables"}, body, Repeat::read, [](item::JsonValue) { return true; }, within);
+}
+
 // A batch is done when nothing of it is left. What cannot be done in its time is in the result.
 template <class Request, class Result>
 Async<Result> RemoteStore::finish(Operation operation, Request request, Repeat repeat) {
@@ -206,8 +212,17 @@ Async<void> RemoteStore::tag_resource(store::TagResourceRequest request) {
 Async<void> RemoteStore::untag_resource(store::UntagResourceRequest request) {
   return tell({"UntagResource"}, to_json(request), Repeat::harmless);
 }
+// AWS gives ten at a time.
 Async<std::vector<store::Tag>> RemoteStore::list_tags_of_resource(std::string arn) {
-  return ask<std::vector<store::Tag>>({"ListTagsOfResource"}, to_json("ResourceArn", arn), Repeat::read);
+  std::vector<store::Tag> tags;
+  std::optional<std::string> next;
+  do {
+    auto page = co_await ask<TagPage>({"ListTagsOfResource"}, tags_request(arn, next), Repeat::read);
+    if (!page) co_return std::unexpected(std::move(page).error());
+    append_all(tags, page->tags);
+    next = std::move(page->next);
+  } while (next);
+  co_return tags;
 }
 
 }  // namespace tabella::remote

@@ -63,6 +63,9 @@ class RemoteStore final : public store::Store {
   store::Async<void> untag_resource(store::UntagResourceRequest request) override;
   store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string arn) override;
 
+  // Whether the endpoint answers, and that soon.
+  store::Async<void> ping(std::chrono::milliseconds within);
+
   void write_metrics(metrics::Exposition& out) const { caller_.write_metrics(out); }
 
  private:

@@ -422,6 +422,13 @@ std::string to_json(const store::GetRecordsRequest& request) {
   });
 }
 
+std::string tags_request(std::string_view arn, const std::optional<std::string>& next_token) {
+  return object([&](JsonObjectWriter& json) {
+    json.string("ResourceArn", arn);
+    write_string(json, "NextToken", next_token);
+  });
+}
+
 std::string to_json(std::string_view member, std::string_view value) {
   return object([&](JsonObjectWriter& json) { json.string(member, value); });
 }

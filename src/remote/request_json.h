@@ -30,6 +30,7 @@ std::string to_json(const store::ListStreamsRequest& request);
 std::string to_json(const store::DescribeStreamRequest& request);
 std::string to_json(const store::GetShardIteratorRequest& request);
 std::string to_json(const store::GetRecordsRequest& request);
+std::string tags_request(std::string_view arn, const std::optional<std::string>& next_token);
 // {"TableName": "…"} and the like.
 std::string to_json(std::string_view member, std::string_view value);
 

@@ -496,15 +496,16 @@ bool read(JsonValue json, store::TimeToLiveDescription& result) {
   return members.good();
 }
 
-bool read(JsonValue json, std::vector<store::Tag>& result) {
+bool read(JsonValue json, TagPage& result) {
   Members members(json);
   members.each("Tags", Kind::array, [&](const JsonElements& e) {
     Members inner(e.value());
-    auto& tag = result.emplace_back();
+    auto& tag = result.tags.emplace_back();
     inner.string("Key", tag.key);
     inner.string("Value", tag.value);
     return inner.good();
   });
+  members.string("NextToken", result.next);
   return members.good();
 }
 

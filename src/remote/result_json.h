@@ -24,7 +24,11 @@ bool read(item::JsonValue json, store::TableDescription& result);
 bool read(item::JsonValue json, store::ListTablesResult& result);
 bool read(item::JsonValue json, store::UpdateTimeToLiveRequest& result);
 bool read(item::JsonValue json, store::TimeToLiveDescription& result);
-bool read(item::JsonValue json, std::vector<store::Tag>& result);
+struct TagPage {
+  std::vector<store::Tag> tags;
+  std::optional<std::string> next;
+};
+bool read(item::JsonValue json, TagPage& result);
 bool read(item::JsonValue json, store::ListStreamsResult& result);
 bool read(item::JsonValue json, store::StreamDescription& result);
 bool read(item::JsonValue json, store::GetRecordsResult& result);

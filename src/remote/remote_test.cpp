@@ -1,0 +1,221 @@
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "item/attribute_json.h"
+#include "remote/credentials.h"
+#include "remote/endpoint.h"
+#include "remote/repeat.h"
+#include "remote/retry.h"
+#include "remote/signer.h"
+#include "support/folder.h"
+
+namespace tabella::remote {
+namespace {
+
+item::Item item_of(std::string_view json) {
+  item::JsonDocument document;
+  return *item::read_item(*document.parse(json));
+}
+
+TEST(Endpoints, AreNamedByRegionOrByUrl) {
+  const auto aws = parse_endpoint("dynamodb://eu-west-1", "us-east-1");
+  ASSERT_TRUE(aws);
+  EXPECT_TRUE(aws->aws);
+  EXPECT_EQ(aws->items.authority(), "dynamodb.eu-west-1.amazonaws.com");
+  EXPECT_EQ(aws->streams.authority(), "streams.dynamodb.eu-west-1.amazonaws.com");
+  EXPECT_EQ(aws->region, "eu-west-1");
+  EXPECT_EQ(parse_endpoint("dynamodb://cn-north-1", "")->items.host, "dynamodb.cn-north-1.amazonaws.com.cn");
+  const auto local = parse_endpoint("http://localhost:8000", "");
+  ASSERT_TRUE(local);
+  EXPECT_EQ(local->items.authority(), "localhost:8000");
+  EXPECT_EQ(local->streams.authority(), "localhost:8000");
+  EXPECT_EQ(local->region, "us-east-1");
+  EXPECT_EQ(parse_endpoint("https://[::1]:443/", "eu-west-1")->items.host, "::1");
+  for (const auto* wrong : {"", "embedded", "dynamodb://", "dynamodb://EU", "http://", "http://a:b",
+                            "http://a:0", "http://host/path", "ftp://host", "http://user@host"})
+    EXPECT_FALSE(parse_endpoint(wrong, "")) << wrong;
+}
+
+Repeat of_update(std::string update, const char* values, std::string condition = "") {
+  store::UpdateItemRequest request{.table = "t", .key = {}, .update = std::move(update)};
+  if (values) request.options.attributes.values = item_of(values);
+  if (!condition.empty()) request.options.condition = std::move(condition);
+  return repeat_of(request);
+}
+
+TEST(Repeats, OfUpdatesDependOnWhatTheyDo) {
+  EXPECT_EQ(of_update("SET a = :v, b.c = :v REMOVE d", R"({":v":{"N":"1"}})"), Repeat::harmless);
+  EXPECT_EQ(of_update("SET a = if_not_exists(a, :v)", R"({":v":{"N":"1"}})"), Repeat::harmless);
+  EXPECT_EQ(of_update("ADD tags :v", R"({":v":{"SS":["x"]}})"), Repeat::harmless);
+  EXPECT_EQ(of_update("DELETE tags :v", R"({":v":{"SS":["x"]}})"), Repeat::harmless);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"}})"), Repeat::never);
+  EXPECT_EQ(of_update("SET n = n + :v", R"({":v":{"N":"1"}})"), Repeat::never);
+  EXPECT_EQ(of_update("SET l = list_append(l, :v)", R"({":v":{"L":[]}})"), Repeat::never);
+  EXPECT_EQ(of_update("SET a = b", nullptr), Repeat::never);
+  EXPECT_EQ(of_update("REMOVE l[0]", nullptr), Repeat::never);
+  EXPECT_EQ(of_update("SET l[9] = :v", R"({":v":{"N":"1"}})"), Repeat::never);
+  EXPECT_EQ(of_update("SET this is not one", nullptr), Repeat::never);
+}
+
+TEST(Repeats, OfConditionalUpdatesDependOnWhatTheConditionSees) {
+  EXPECT_EQ(of_update("SET a = :v", R"({":v":{"N":"1"}})", "attribute_exists(a)"), Repeat::guarded);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"},":o":{"S":"me"}})", "o = :o"), Repeat::never);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"},":s":{"N":"4"}})", "n = :s"), Repeat::guarded);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"0"},":s":{"N":"4"}})", "n = :s"), Repeat::never);
+  EXPECT_EQ(of_update("SET k = k + :v, d = :n", R"({":v":{"N":"1"},":s":{"N":"4"},":n":{"N":"5"}})",
+                      "d = :s AND attribute_not_exists(o)"),
+            Repeat::guarded);
+  EXPECT_EQ(
+      of_update("SET k = k + :v, d = :n", R"({":v":{"N":"1"},":s":{"N":"4"},":n":{"N":"4.0"}})", "d = :s"),
+      Repeat::never);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"}})", "attribute_not_exists(n)"), Repeat::guarded);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"},":s":{"N":"4"}})", "n = :s OR attribute_exists(x)"),
+            Repeat::never);
+  EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"},":s":{"N":"4"}})", "NOT n = :s"), Repeat::never);
+}
+
+TEST(Repeats, OfOtherWrites) {
+  store::PutItemRequest put{.table = "t", .item = {}, .options = {}};
+  EXPECT_EQ(repeat_of(put), Repeat::harmless);
+  put.options.condition = "attribute_not_exists(pk)";
+  EXPECT_EQ(repeat_of(put), Repeat::guarded);
+  put.options.return_values = store::ReturnValues::all_old;
+  EXPECT_EQ(repeat_of(put), Repeat::never) << "the second time it would return what the first has put";
+  const auto statement = [](std::string text) {
+    return repeat_of(store::ExecuteStatementRequest{.statement = {.text = std::move(text)}});
+  };
+  EXPECT_EQ(statement("SELECT * FROM t"), Repeat::read);
+  EXPECT_EQ(statement("INSERT INTO t VALUE {'pk':'a'}"), Repeat::guarded);
+  EXPECT_EQ(statement("UPDATE t SET n = n + 1 WHERE pk = 'a'"), Repeat::never);
+  EXPECT_EQ(statement("SELEKT"), Repeat::never);
+  store::UpdateItemRequest legacy{.table = "t", .key = {}};
+  legacy.updates = {{.attribute = "n", .action = "ADD", .value = item::encode(item::Value::integer(1))}};
+  EXPECT_EQ(repeat_of(legacy), Repeat::never);
+  legacy.updates->at(0).action = "PUT";
+  EXPECT_EQ(repeat_of(legacy), Repeat::harmless);
+}
+
+TEST(Retries, StopWhenTooManyFail) {
+  Retry retry({.quota = 20, .cost = 5, .cost_of_timeout = 10});
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(retry.draw(retry.cost(false)));
+  EXPECT_FALSE(retry.draw(retry.cost(false)));
+  for (int i = 0; i < 4; ++i) retry.succeeded(0);
+  EXPECT_FALSE(retry.draw(retry.cost(false)));
+  retry.succeeded(0);
+  EXPECT_TRUE(retry.draw(retry.cost(false)));
+  retry.succeeded(5);
+  EXPECT_TRUE(retry.draw(retry.cost(false)));
+}
+
+TEST(Retries, PauseUnderABoundThatDoubles) {
+  const Retry retry(
+      {.first_pause = std::chrono::milliseconds{10}, .longest_pause = std::chrono::milliseconds{100}});
+  for (int attempt = 2; attempt < 40; ++attempt)
+    for (int i = 0; i < 50; ++i) {
+      const auto pause = retry.pause_before(attempt);
+      EXPECT_GE(pause.count(), 0);
+      const auto doubled = std::chrono::milliseconds{10 * (1 << std::min(attempt - 2, 10))};
+      EXPECT_LE(pause, std::min(doubled, std::chrono::milliseconds{100}));
+    }
+}
+
+// Sets variables for a test and puts them back.
+class Variables {
+ public:
+  ~Variables() {
+    for (const auto& [name, value] : before_)
+      if (value)
+        setenv(name.c_str(), value->c_str(), 1);
+      else
+        unsetenv(name.c_str());
+  }
+  void set(const std::string& name, const std::string& value) {
+    remember(name);
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  void unset(const std::string& name) {
+    remember(name);
+    unsetenv(name.c_str());
+  }
+
+ private:
+  void remember(const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    before_.emplace(name, value ? std::optional<std::string>(value) : std::nullopt);
+  }
+  std::map<std::string, std::optional<std::string>> before_;
+};
+
+class CredentialPlaces : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const auto* name : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE",
+                             "AWS_REGION", "AWS_DEFAULT_REGION"})
+      variables_.unset(name);
+    variables_.set("AWS_SHARED_CREDENTIALS_FILE", (folder_.path() / "credentials").string());
+    variables_.set("AWS_CONFIG_FILE", (folder_.path() / "config").string());
+  }
+  void write(const char* file, std::string_view text) { std::ofstream(folder_.path() / file) << text; }
+
+  test::Folder folder_;
+  Variables variables_;
+};
+
+TEST_F(CredentialPlaces, InTheEnvironment) {
+  EXPECT_EQ(from_environment()->has_value(), false);
+  variables_.set("AWS_ACCESS_KEY_ID", "id");
+  EXPECT_FALSE(from_environment()) << "half of them";
+  variables_.set("AWS_SECRET_ACCESS_KEY", "secret");
+  variables_.set("AWS_SESSION_TOKEN", "token");
+  const auto found = from_environment();
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ((*found)->access_key, "id");
+  EXPECT_EQ((*found)->session_token, "token");
+}
+
+TEST_F(CredentialPlaces, InTheSharedFiles) {
+  EXPECT_EQ(from_files("")->has_value(), false);
+  EXPECT_FALSE(from_files("nobody")) << "a profile that was asked for is not there";
+  write("credentials",
+        "# mine\n[default]\naws_access_key_id = id1\naws_secret_access_key=s1 # not a secret\n\n"
+        "[work]\naws_access_key_id=id2\naws_secret_access_key=s2\naws_session_token=t2\n[sso]\nsso_session="
+        "x\n");
+  write("config",
+        "[default]\nregion = eu-central-1\ns3 =\n  region = nonsense\n[profile work]\nregion=eu-west-2\n");
+  const auto first = from_files("");
+  ASSERT_TRUE(first && *first) << first.error();
+  EXPECT_EQ((*first)->access_key, "id1");
+  EXPECT_EQ((*first)->secret_key, "s1");
+  variables_.set("AWS_PROFILE", "work");
+  const auto work = from_files("");
+  ASSERT_TRUE(work && *work);
+  EXPECT_EQ((*work)->session_token, "t2");
+  EXPECT_EQ(default_region(""), "eu-west-2");
+  EXPECT_EQ(default_region("default"), "eu-central-1");
+  EXPECT_NE(from_files("sso").error().find("not supported"), std::string::npos);
+  variables_.set("AWS_REGION", "ap-south-1");
+  EXPECT_EQ(default_region(""), "ap-south-1");
+}
+
+TEST(Signing, FollowsTheServersClock) {
+  const ManualClock clock(TimePoint(std::chrono::seconds{1'700'000'000}));  // 2023-11-14T22:13:20Z
+  Signer signer("us-east-1", clock);
+  const auto credentials =
+      std::make_shared<const Credentials>(Credentials{.access_key = "id", .secret_key = "secret"});
+  std::string headers;
+  signer.append_headers(headers, credentials, "host", "DynamoDB_20120810.GetItem", "{}");
+  EXPECT_NE(headers.find("X-Amz-Date: 20231114T221320Z"), std::string::npos) << headers;
+  EXPECT_FALSE(signer.correct_by("Tue, 14 Nov 2023 22:14:20 GMT")) << "a minute is nothing";
+  EXPECT_FALSE(signer.correct_by("nonsense"));
+  EXPECT_TRUE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT"));
+  headers.clear();
+  signer.append_headers(headers, credentials, "host", "DynamoDB_20120810.GetItem", "{}");
+  EXPECT_NE(headers.find("X-Amz-Date: 20231115T011320Z"), std::string::npos) << headers;
+  EXPECT_NE(headers.find("Credential=id/20231115/us-east-1/dynamodb/aws4_request"), std::string::npos);
+  EXPECT_FALSE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT")) << "it is right now";
+}
+
+}  // namespace
+}  // namespace tabella::remote
