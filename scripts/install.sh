@@ -5,8 +5,8 @@ readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev
   libssl-dev zlib1g-dev libxxhash-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev
   libjemalloc-dev libdeflate-dev)
 readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
-  npm curl openssl)
-readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless procps python3)
+  npm curl openssl default-jre-headless maven)
+readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3)
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
@@ -16,6 +16,7 @@ provided() {
     nodejs) command -v node ;;
     npm) command -v npm ;;
     default-jre-headless) command -v java ;;
+    maven) command -v mvn ;;
     *) return 1 ;;
   esac >/dev/null 2>&1
 }

@@ -1,46 +1,75 @@
 #include "base/checksum.h"
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include <libdeflate.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 namespace tabella {
 namespace {
 
-const unsigned char* raw(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
+// OpenSSL looks an algorithm up by its name, under locks, each time that it is asked for one: once is enough.
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new()) {}
+  ~Sha256() { EVP_MD_CTX_free(context_); }
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  std::string of(std::initializer_list<std::string_view> parts) {
+    static const EVP_MD* const method = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    EVP_DigestInit_ex2(context_, method, nullptr);
+    for (const auto part : parts) EVP_DigestUpdate(context_, part.data(), part.size());
+    std::string digest(kSize, '\0');
+    EVP_DigestFinal_ex(context_, reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+    return digest;
+  }
+
+  static constexpr size_t kSize = 32;
+  static constexpr size_t kBlock = 64;
+
+ private:
+  EVP_MD_CTX* context_;
+};
+
+Sha256& sha256_of_thread() {
+  thread_local Sha256 sha256;
+  return sha256;
 }
 
 }  // namespace
 
 uint32_t crc32(std::string_view bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
 
-std::string sha256(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  return {reinterpret_cast<char*>(digest.data()), size};
-}
+std::string sha256(std::string_view bytes) { return sha256_of_thread().of({bytes}); }
 
+// RFC 2104.
 std::string hmac_sha256(std::string_view key, std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(bytes), bytes.size(), digest.data(),
-       &size);
-  return {reinterpret_cast<char*>(digest.data()), size};
+  auto& sha256 = sha256_of_thread();
+  std::array<char, Sha256::kBlock> inner{};
+  if (key.size() > inner.size()) {
+    const auto hashed = sha256.of({key});
+    std::ranges::copy(hashed, inner.begin());
+  } else {
+    std::ranges::copy(key, inner.begin());
+  }
+  auto outer = inner;
+  for (char& c : inner) c ^= 0x36;
+  for (char& c : outer) c ^= 0x5c;
+  const auto hashed = sha256.of({{inner.data(), inner.size()}, bytes});
+  return sha256.of({{outer.data(), outer.size()}, hashed});
 }
 
 std::string to_hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  hex.reserve(bytes.size() * 2);
-  for (char c : bytes) {
-    const auto byte = static_cast<uint8_t>(c);
-    hex.push_back(kDigits[byte >> 4]);
-    hex.push_back(kDigits[byte & 15]);
+  std::string hex(bytes.size() * 2, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const auto byte = static_cast<uint8_t>(bytes[i]);
+    hex[2 * i] = kDigits[byte >> 4];
+    hex[2 * i + 1] = kDigits[byte & 15];
   }
   return hex;
 }

@@ -1,9 +1,15 @@
+#include <atomic>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "item/attribute_json.h"
+#include "net/server.h"
 #include "remote/credentials.h"
 #include "remote/endpoint.h"
 #include "remote/repeat.h"
@@ -197,6 +203,51 @@ TEST_F(CredentialPlaces, InTheSharedFiles) {
   EXPECT_NE(from_files("sso").error().find("not supported"), std::string::npos);
   variables_.set("AWS_REGION", "ap-south-1");
   EXPECT_EQ(default_region(""), "ap-south-1");
+}
+
+// The container's endpoint, which gives what lasts ten minutes, until it fails.
+TEST_F(CredentialPlaces, AreAskedAgainBeforeTheirTimeIsOver) {
+  ManualClock clock(TimePoint(std::chrono::seconds{1'700'000'000}));
+  std::atomic<int> asked = 0;
+  std::atomic<bool> fails = false;
+  net::IoThreads threads(1);
+  net::HttpServer endpoint(
+      threads, {},
+      [&](const net::HttpRequest& request, net::HttpResponse& response) -> boost::asio::awaitable<void> {
+        ++asked;
+        if (fails || request.header("authorization") != "token") response.status = 500;
+        const auto end = std::chrono::system_clock::to_time_t(clock.now() + std::chrono::minutes{10});
+        std::tm tm{};
+        gmtime_r(&end, &tm);
+        char time[40];
+        std::strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &tm);
+        response.body =
+            fmt::format(R"({{"AccessKeyId":"id{}","SecretAccessKey":"s","Token":"t","Expiration":"{}"}})",
+                        asked.load(), time);
+        co_return;
+      });
+  variables_.set("AWS_CONTAINER_CREDENTIALS_FULL_URI", fmt::format("http://127.0.0.1:{}/", endpoint.port()));
+  variables_.set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "token");
+  CredentialChain chain({}, clock);
+  const auto get = [&]() -> std::string {
+    const auto found = boost::asio::co_spawn(threads.at(0), chain.get(), boost::asio::use_future).get();
+    return found ? (*found)->access_key : found.error();
+  };
+  EXPECT_EQ(get(), "id1");
+  EXPECT_EQ(get(), "id1");
+  clock.advance(std::chrono::minutes{6});
+  EXPECT_EQ(get(), "id2") << "less than five minutes are left";
+  clock.advance(std::chrono::minutes{6});
+  fails = true;
+  EXPECT_EQ(get(), "id2") << "they are still good";
+  EXPECT_EQ(get(), "id2");
+  EXPECT_EQ(asked, 3) << "and nobody asks all the time";
+  clock.advance(std::chrono::minutes{4});
+  EXPECT_NE(get().find("answered 500"), std::string::npos);
+  fails = false;
+  clock.advance(std::chrono::minutes{1});
+  EXPECT_EQ(get(), "id5");
+  endpoint.stop(std::chrono::milliseconds{0});
 }
 
 TEST(Signing, FollowsTheServersClock) {

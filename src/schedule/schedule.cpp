@@ -139,11 +139,26 @@ Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
           .value(":nonce", Value::string(nonce))
           .value(":none", Value::integer(0))
           .request());
-  const bool made_before = !changed && changed.error().item && nonce_of(*changed.error().item) == nonce;
-  auto made = was_made(std::move(changed));
-  if (!made) co_return made;
-  if (*made) wake_for(at);
-  co_return *made || made_before;
+  if (changed) {
+    wake_for(at);
+    co_return true;
+  }
+  const auto& error = changed.error();
+  if (!failed_its_condition(error)) co_return std::unexpected(error);
+  if (!error.unsure) co_return false;
+  // It may have been made, and fired, before its answer was lost.
+  const auto row = co_await row_behind(error, id);
+  if (!row) co_return std::unexpected(row.error());
+  co_return *row&& nonce_of(**row) == nonce;
+}
+
+// The row that a condition failed on. Not every DynamoDB returns it with the error.
+Async<std::optional<item::Item>> Schedule::row_behind(const store::Error& failed_condition,
+                                                      const std::string& id) {
+  if (failed_condition.item) co_return failed_condition.item;
+  auto found = co_await store_.get_item({.table = options_.table, .key = key_of(id), .consistent = true});
+  if (!found) co_return std::unexpected(std::move(found).error());
+  co_return std::move(found->item);
 }
 
 Async<Cancelled> Schedule::cancel(std::string id) {
@@ -156,15 +171,18 @@ Async<Cancelled> Schedule::cancel(std::string id) {
     if (removed) co_return Cancelled::yes;
     const auto& error = removed.error();
     if (!failed_its_condition(error)) co_return std::unexpected(error);
-    if (!error.item) co_return error.unsure ? Cancelled::yes : Cancelled::unknown;
-    if (is_done(*error.item)) co_return Cancelled::unknown;
+    const auto row = co_await row_behind(error, id);
+    if (!row) co_return std::unexpected(row.error());
+    if (!*row) co_return error.unsure ? Cancelled::yes : Cancelled::unknown;
+    if (is_done(**row)) co_return Cancelled::unknown;
+    if (owner_of(**row).empty()) continue;  // it has just been given up
     // Somebody is at it: without its row it is not tried again.
     request.options.condition = "#owner = :owner";
     auto values = Value::map();
-    values.set_member(":owner", Value::string(owner_of(*error.item)));
+    values.set_member(":owner", Value::string(owner_of(**row)));
     request.options.attributes.values = item::encode_item(values);
     removed = co_await store_.delete_item(std::move(request));
-    if (removed || (failed_its_condition(removed.error()) && !removed.error().item))
+    if (removed || (failed_its_condition(removed.error()) && removed.error().unsure))
       co_return Cancelled::running;
     if (!failed_its_condition(removed.error())) co_return std::unexpected(std::move(removed).error());
   }
@@ -375,8 +393,11 @@ Async<std::optional<ClaimedRow>> Schedule::claim(const DueRow& row, const std::s
   if (changed) co_return std::optional(to_claimed_row(*changed->attributes));
   auto& error = changed.error();
   if (!failed_its_condition(error)) co_return std::unexpected(std::move(error));
-  // An answer that was lost may have been ours.
-  if (error.item && owner_of(*error.item) == owner) co_return std::optional(to_claimed_row(*error.item));
+  if (!error.unsure) co_return std::optional<ClaimedRow>();
+  // An answer that was lost may have been to a claim that was made.
+  const auto found = co_await row_behind(error, row.id);
+  if (!found) co_return std::unexpected(found.error());
+  if (*found && owner_of(**found) == owner) co_return std::optional(to_claimed_row(**found));
   co_return std::optional<ClaimedRow>();
 }
 

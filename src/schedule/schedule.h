@@ -99,6 +99,8 @@ class Schedule {
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
   store::Async<std::optional<ClaimedRow>> claim(const DueRow& row, const std::string& owner);
   boost::asio::awaitable<bool> handle(const ClaimedRow& row);
+  store::Async<std::optional<item::Item>> row_behind(const store::Error& failed_condition,
+                                                     const std::string& id);
   store::Async<void> finish(const std::string& id, const std::string& owner);
   store::Async<void> retry(const std::string& id, const std::string& owner, int attempt);
   boost::asio::awaitable<void> keep_claims();

@@ -58,7 +58,7 @@ item::Item to_item(const Timer& timer, const std::string& nonce) {
   row.set_member("shard", Value::string(shard_name(shard_of(timer.id))));
   row.set_member("at", Value::integer(epoch_milliseconds(timer.at)));
   row.set_member("due", Value::integer(epoch_milliseconds(timer.at)));
-  row.set_member("payload", Value::string(timer.payload));
+  if (!timer.payload.empty()) row.set_member("payload", Value::string(timer.payload));
   row.set_member("attempt", Value::integer(0));
   row.set_member("nonce", Value::string(nonce));
   return item::encode_item(row);

@@ -100,7 +100,6 @@ Async<std::optional<Lease>> Leases::change(std::string shard, Change what) {
   request.update = std::move(what.update);
   request.options.condition = std::move(what.condition);
   request.options.return_values = ReturnValues::all_new;
-  request.options.return_old_on_failure = true;
   request.options.attributes.names = Names{{"#owner", "owner"}};
   auto values = item::Value::map();
   if (request.update->contains(":beat")) values.set_member(":beat", item::Value::string(beat));
@@ -112,7 +111,11 @@ Async<std::optional<Lease>> Leases::change(std::string shard, Change what) {
   if (changed) co_return std::optional(to_lease(*changed->attributes));
   auto& error = changed.error();
   if (error.code != ErrorCode::conditional_check_failed) co_return std::unexpected(std::move(error));
-  if (error.item && text_of(*error.item, "beat") == beat) co_return std::optional(to_lease(*error.item));
+  if (!error.unsure) co_return std::optional<Lease>();
+  // An answer that was lost may have been to a change that was made.
+  auto found = co_await store_.get_item({.table = table_, .key = key_of(name_, shard), .consistent = true});
+  if (!found) co_return std::unexpected(std::move(found).error());
+  if (found->item && text_of(*found->item, "beat") == beat) co_return std::optional(to_lease(*found->item));
   co_return std::optional<Lease>();
 }
 

@@ -99,7 +99,17 @@ class DynamoDbLocalSubject final : public Subject {
   const Clock& clock() const override { return clock_; }
   bool advance(std::chrono::milliseconds) override { return false; }
   bool is_dynamodb_local() const override { return true; }
-  bool has_statements() const override { return environment_variable("DYNAMODB_LOCAL_PARTIQL") != "no"; }
+  // The version of npm, not the one that Maven brings.
+  bool is_old() const override {
+    static const bool old = [] {
+      auto* answer = popen((environment_variable("DYNAMODB_LOCAL") + " kind").c_str(), "r");
+      char kind[16] = {};
+      const bool read = answer && fgets(kind, sizeof kind, answer);
+      if (answer) pclose(answer);
+      return read && std::string_view(kind).starts_with("npm");
+    }();
+    return old;
+  }
 
  private:
   static uint16_t port() {
