@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <csignal>
 #include <cstdio>
+#include <future>
 
 #include <fmt/format.h>
 #include <boost/asio/co_spawn.hpp>
@@ -106,10 +107,15 @@ void serve_embedded(const ServeOptions& options) {
   store.close();
 }
 
-// Waits for a coroutine from a thread that has nothing else to do.
+// Waits for a coroutine from a thread that has nothing else to do. Nothing if it was told to stop meanwhile.
 template <class T>
-T wait_for(net::IoThreads& threads, boost::asio::awaitable<T> work) {
-  return boost::asio::co_spawn(threads.at(0), std::move(work), boost::asio::use_future).get();
+std::optional<T> wait_for(net::IoThreads& threads, boost::asio::awaitable<T> work) {
+  auto result = boost::asio::co_spawn(threads.at(0), std::move(work), boost::asio::use_future);
+  const auto signals = stop_signals();
+  const timespec at_once{};
+  while (result.wait_for(std::chrono::milliseconds{50}) != std::future_status::ready)
+    if (sigtimedwait(&signals, nullptr, &at_once) > 0) return std::nullopt;
+  return result.get();
 }
 
 std::string name_of(const remote::Endpoint& endpoint) {
@@ -121,12 +127,15 @@ std::vector<store::TablePlan> plans(const std::string& prefix) {
   return {store::Leases::plan(prefix + "tabella-consumers"), schedule::plan(prefix + "tabella-timers")};
 }
 
-void prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options) {
+// False if it was told to stop meanwhile.
+bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options) {
   const auto where = name_of(options.remote->endpoint);
+  log::info("looking for the tables at {}", where);
   const auto missing = options.create_tables ? store::Missing::create : store::Missing::refuse;
   const auto prepared = wait_for(threads, store::prepare_tables(store, plans(options.table_prefix), missing));
-  if (prepared) return;
-  const auto& error = prepared.error();
+  if (!prepared) return false;
+  if (*prepared) return true;
+  const auto& error = prepared->error();
   const bool can_be_made = error.code == store::ErrorCode::resource_not_found && !options.create_tables;
   throw std::runtime_error(fmt::format("the store at {}: {}{}", where, error.message,
                                        can_be_made ? "; --create-tables makes what is missing" : ""));
@@ -140,7 +149,7 @@ void serve_remote(const ServeOptions& options) {
   remote_options.calls.connections.ca_file = options.remote->ca_file;
   remote::RemoteStore store(std::move(remote_options), clock);
   net::IoThreads threads(options.threads);
-  prepare(threads, store, options);
+  if (!prepare(threads, store, options)) return threads.stop();
   HttpSide http(
       threads, options.http, [&](metrics::Exposition& out) { store.write_metrics(out); },
       [&]() -> boost::asio::awaitable<std::string> {

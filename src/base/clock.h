@@ -1,6 +1,7 @@
 // Time comes in through a Clock, so that whatever depends on it can be tested by moving it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -38,6 +39,14 @@ class ManualClock final : public Clock {
 
 inline int64_t epoch_milliseconds(TimePoint t) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(t.time_since_epoch()).count();
+}
+
+// The time so many milliseconds after 1970; the last or first that there is, where that is further than a
+// TimePoint can tell.
+inline TimePoint time_at(int64_t milliseconds) {
+  constexpr auto kLast = std::chrono::floor<std::chrono::milliseconds>(TimePoint::max().time_since_epoch());
+  const std::chrono::milliseconds since(std::clamp<int64_t>(milliseconds, -kLast.count(), kLast.count()));
+  return TimePoint(since);
 }
 
 inline double epoch_seconds(TimePoint t) { return static_cast<double>(epoch_milliseconds(t)) / 1000; }

@@ -34,7 +34,7 @@ struct ClientError {
   std::string message;
 };
 
-class ClientConnection;  // client.cpp's
+class ClientConnection;
 
 // A whole response. Lives on the thread that asked; its connection is free for others when it goes.
 class HttpReply {
@@ -55,7 +55,7 @@ class HttpReply {
   std::shared_ptr<ClientConnection> connection_;
 };
 
-// Thread-safe: each io_context that asks has its own connections, which end with it.
+// Thread-safe: each io_context that asks has its own connections, which end with it or with the client.
 class HttpClient {
  public:
   // Throws std::runtime_error with a sentence for the user if the certificates cannot be read.
@@ -71,10 +71,10 @@ class HttpClient {
   boost::asio::awaitable<std::expected<HttpReply, ClientError>> send(
       std::string_view head, std::string_view body, std::chrono::steady_clock::time_point deadline);
 
-  struct Shared;  // client.cpp's
+  struct Identity;  // client.cpp's
 
  private:
-  std::shared_ptr<const Shared> shared_;
+  std::shared_ptr<const Identity> identity_;
 };
 
 }  // namespace tabella::net

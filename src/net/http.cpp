@@ -9,16 +9,12 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace tabella::net {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
 
 constexpr auto kTokenCharacters = [] {
   std::array<bool, 256> table{};

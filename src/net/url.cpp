@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace tabella::net {
 
 std::string Url::authority() const {
@@ -13,8 +15,10 @@ std::string Url::authority() const {
 }
 
 std::expected<Url, std::string> parse_url(std::string_view text) {
+  // What comes before an '@' is a password: it is not repeated.
   const auto wrong = [&] {
-    return std::unexpected(fmt::format("'{}' is not a URL like http://localhost:8000", text));
+    const auto shown = text.find('@') == std::string_view::npos ? text : std::string_view("…@…");
+    return std::unexpected(fmt::format("'{}' is not a URL like http://localhost:8000", shown));
   };
   Url url;
   auto rest = text;
@@ -38,11 +42,9 @@ std::expected<Url, std::string> parse_url(std::string_view text) {
   }
   if (authority.starts_with('[') && authority.ends_with(']'))
     authority = authority.substr(1, authority.size() - 2);
-  const bool plain = std::ranges::all_of(
-      authority, [](char c) { return static_cast<uint8_t>(c) > 0x20 && c != 0x7f && c != '@'; });
-  const bool plain_path =
-      std::ranges::all_of(url.path, [](char c) { return static_cast<uint8_t>(c) > 0x20 && c != 0x7f; });
-  if (authority.empty() || !plain || !plain_path) return wrong();
+  const bool fits = !authority.empty() && is_plain(authority) && is_plain(url.path) &&
+                    authority.find_first_of("@[]\"<>\\") == std::string_view::npos;
+  if (!fits) return wrong();
   url.host = authority;
   return url;
 }

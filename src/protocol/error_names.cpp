@@ -76,10 +76,14 @@ std::string error_type(ErrorCode code) {
   return {};
 }
 
+std::string_view short_name(std::string_view type) {
+  const auto hash = type.rfind('#');
+  return hash == std::string_view::npos ? type : type.substr(hash + 1);
+}
+
 std::optional<ErrorCode> error_code(std::string_view type) {
-  if (const auto hash = type.rfind('#'); hash != std::string_view::npos) type.remove_prefix(hash + 1);
   for (const auto& named : kNames)
-    if (named.name == type) return named.code;
+    if (named.name == short_name(type)) return named.code;
   return std::nullopt;
 }
 

@@ -9,6 +9,9 @@
 
 namespace tabella::protocol {
 
+// What follows the '#', if there is one.
+std::string_view short_name(std::string_view type);
+
 // "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"
 std::string error_type(store::ErrorCode code);
 // By the name after the '#', if there is one. Nothing for a name that no operation of a Store ends with.

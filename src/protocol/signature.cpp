@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/checksum.h"
+#include "base/text.h"
 #include "net/http.h"
 
 namespace tabella::protocol {
@@ -83,9 +84,8 @@ void append_canonical_value(std::string& out, const SignedRequest& request, std:
     if (!net::same_header(n, name)) continue;
     if (!first) out.push_back(',');
     first = false;
-    const auto begin = std::min(value.find_first_not_of(" \t"), value.size());
     bool blank = false;
-    for (const char c : value.substr(begin, value.find_last_not_of(" \t") + 1 - begin)) {
+    for (const char c : trim(value)) {
       if (c == ' ' && blank) continue;
       blank = c == ' ';
       out.push_back(c);
@@ -108,16 +108,6 @@ std::optional<std::time_t> parse_basic_date(std::string_view text) {
   const char* end = strptime(copy.c_str(), "%Y%m%dT%H%M%SZ", &tm);
   if (!end || *end != '\0') return std::nullopt;
   return timegm(&tm);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 std::string canonical_request(const SignedRequest& request) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace tabella::protocol {
 
@@ -17,8 +16,6 @@ inline constexpr std::string_view kSignatureAlgorithm = "AWS4-HMAC-SHA256";
 // "20130609T100759Z"
 std::string basic_date(std::time_t time);
 std::optional<std::time_t> parse_basic_date(std::string_view text);
-
-std::vector<std::string_view> split(std::string_view text, char separator);
 
 struct SignedRequest {
   std::string_view method;

@@ -4,14 +4,12 @@
 #include <charconv>
 
 #include <fmt/format.h>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/checksum.h"
 #include "base/log.h"
 #include "protocol/error_names.h"
 #include "remote/result_json.h"
+#include "store/pause.h"
 
 namespace tabella::remote {
 
@@ -21,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// The body, unless its checksum says that it is not what was sent.
+// Whether the body is what was sent, as far as its checksum tells.
 bool is_intact(const net::HttpReply& reply) {
   const auto header = reply.header("x-amz-crc32");
   if (header.empty()) return true;
@@ -30,9 +28,12 @@ bool is_intact(const net::HttpReply& reply) {
   return error == std::errc{} && crc32(reply.body()) == sent;
 }
 
-std::string_view short_name(std::string_view type) {
-  const auto hash = type.rfind('#');
-  return hash == std::string_view::npos ? type : type.substr(hash + 1);
+// An endpoint's words, as they can stand in a log.
+std::string one_line(std::string message) {
+  constexpr size_t kLongest = 1000;
+  if (message.size() > kLongest) message.resize(kLongest);
+  std::ranges::replace_if(message, [](char c) { return static_cast<uint8_t>(c) < 0x20; }, ' ');
+  return message;
 }
 
 // The signature was dated by a clock that is wrong.
@@ -57,6 +58,15 @@ bool was_only_crowded(const std::vector<store::CancellationReason>& reasons) {
          std::ranges::all_of(reasons, [&](const auto& r) { return !counts(r) || passing(r); });
 }
 
+// Nothing was done, and it can be asked for again.
+bool is_refusal_for_now(Operation operation, int status, ErrorCode code, std::string_view name) {
+  constexpr int kTooManyRequests = 429;
+  return code == ErrorCode::throttled || code == ErrorCode::transaction_conflict ||
+         name == "TransactionInProgressException" || status == kTooManyRequests ||
+         // What throttling is called there.
+         (operation.streams && code == ErrorCode::limit_exceeded);
+}
+
 item::JsonDocument& document_of_thread() {
   thread_local item::JsonDocument document;
   return document;
@@ -72,14 +82,9 @@ Caller::Caller(CallerOptions options, const Clock& clock)
       items_(options_.endpoint.items, options_.connections),
       streams_(options_.endpoint.streams, options_.connections) {}
 
-store::Async<void> Caller::call(Operation operation, std::string_view body, Repeat repeat, const Read& read) {
-  return call(operation, body, repeat, read, options_.call_timeout);
-}
-
 store::Async<void> Caller::call(Operation operation, std::string_view body, Repeat repeat, const Read& read,
-                                std::chrono::milliseconds within) {
+                                Deadline deadline) {
   const auto begun = SteadyClock::now();
-  const auto deadline = begun + within;
   bool unsure = false;
   int drawn = 0;
   for (int number = 1;; ++number) {
@@ -95,30 +100,30 @@ store::Async<void> Caller::call(Operation operation, std::string_view body, Repe
     unsure = unsure || (failure.unknown && repeat != Repeat::read);
     const auto pause = retry_.pause_before(number + 1);
     const bool allowed = failure.again && (repeat != Repeat::never || !failure.unknown);
-    drawn = retry_.cost(failure.timed_out);
+    const int cost = retry_.cost(failure.timed_out);
     if (!allowed || number >= retry_.attempts() || SteadyClock::now() + pause >= deadline ||
-        !retry_.draw(drawn)) {
+        !retry_.draw(cost)) {
       failure.error.unsure = unsure;
-      if (failure.again)
+      if (number > 1)
         failure.error.message = fmt::format("{} (after {} tries)", failure.error.message, number);
       const std::lock_guard lock(mutex_);
-      ++failed_[std::string(short_name(protocol::error_type(failure.error.code)))];
+      ++failed_[std::string(protocol::short_name(protocol::error_type(failure.error.code)))];
       co_return std::unexpected(std::move(failure.error));
     }
+    drawn = cost;
     ++retried_;
     log::debug("{} failed, and is tried again: {}", operation.name, failure.error.message);
-    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, pause);
-    co_await timer.async_wait(boost::asio::use_awaitable);
+    co_await store::pause_for(pause);
   }
 }
 
 awaitable<std::expected<void, Caller::Failure>> Caller::attempt(Operation operation, std::string_view body,
-                                                                SteadyClock::time_point deadline,
-                                                                const Read& read) {
-  auto credentials = co_await credentials_.get();
+                                                                Deadline deadline, const Read& read) {
+  auto credentials = co_await credentials_.get(deadline);
   if (!credentials)
     co_return std::unexpected(
-        Failure{.error = {ErrorCode::access_denied, std::move(credentials).error()}, .again = false});
+        Failure{.error = {ErrorCode::access_denied, std::move(credentials.error().message)},
+                .again = credentials.error().passing});
   auto& client = operation.streams ? streams_ : items_;
   const auto host = client.server().authority();
   std::string target(operation.streams ? "DynamoDBStreams_20120810." : "DynamoDB_20120810.");
@@ -128,7 +133,7 @@ awaitable<std::expected<void, Caller::Failure>> Caller::attempt(Operation operat
   head.append("POST / HTTP/1.1\r\nHost: ").append(host);
   head.append("\r\nContent-Type: application/x-amz-json-1.0\r\nX-Amz-Target: ").append(target);
   head.append("\r\nContent-Length: ").append(fmt::format_int(body.size()).c_str()).append("\r\n");
-  signer_.append_headers(head, *credentials, host, target, body);
+  const auto signed_at = signer_.append_headers(head, *credentials, host, target, body);
   head.append("\r\n");
   const auto reply = co_await client.send(head, body, deadline);
   if (!reply) {
@@ -138,49 +143,45 @@ awaitable<std::expected<void, Caller::Failure>> Caller::attempt(Operation operat
                                       .unknown = error.stage >= net::ClientError::Stage::waiting,
                                       .timed_out = error.timed_out});
   }
-  if (!is_intact(*reply))
-    co_return std::unexpected(Failure{.error = {ErrorCode::unavailable, "the answer was damaged on its way"},
-                                      .again = true,
-                                      .unknown = true});
-  if (reply->status() != 200) co_return std::unexpected(understand(*reply, *credentials));
-  // TagResource and its like answer with nothing.
-  const auto json = document_of_thread().parse(reply->body().empty() ? "{}" : reply->body());
-  if (!json || !read(*json))
-    co_return std::unexpected(Failure{
-        .error = {ErrorCode::unavailable, "the answer is not DynamoDB's"}, .again = true, .unknown = true});
+  const auto unreadable = [](const char* why) {
+    return std::unexpected(Failure{.error = {ErrorCode::unavailable, why}, .again = true, .unknown = true});
+  };
+  if (!is_intact(*reply)) co_return unreadable("the answer was damaged on its way");
+  if (reply->status() != 200)
+    co_return std::unexpected(understand(operation, *reply, {*credentials, signed_at}));
+  const bool empty = operation.answers_nothing && reply->body().empty();
+  const auto json = document_of_thread().parse(empty ? "{}" : reply->body());
+  if (!json || !read(*json)) co_return unreadable("the answer is not DynamoDB's");
   co_return std::expected<void, Failure>{};
 }
 
 // What an answer other than 200 means.
-Caller::Failure Caller::understand(const net::HttpReply& reply,
-                                   const std::shared_ptr<const Credentials>& credentials) {
+Caller::Failure Caller::understand(Operation operation, const net::HttpReply& reply, const Signed& with) {
   ErrorBody body;
   const auto json = document_of_thread().parse(reply.body());
-  const bool readable = json && read(*json, body);
-  const auto name = short_name(body.type);
-  const auto code = readable ? protocol::error_code(body.type) : std::nullopt;
-  Failure failure{.error = {code.value_or(ErrorCode::unavailable), std::move(body.message)}};
-  failure.error.item = std::move(body.item);
-  failure.error.reasons = std::move(body.reasons);
-  if (is_about_time(name, failure.error.message)) {
-    failure.again = signer_.correct_by(reply.header("date"));
+  if (!json || !read(*json, body)) body = {};
+  const auto name = protocol::short_name(body.type);
+  const auto code = protocol::error_code(body.type);
+  const bool servers_fault = reply.status() >= 500;
+  Failure failure{.error = {code.value_or(servers_fault ? ErrorCode::unavailable : ErrorCode::validation),
+                            one_line(std::move(body.message))}};
+  auto& error = failure.error;
+  error.item = std::move(body.item);
+  error.reasons = std::move(body.reasons);
+  if (!code)
+    error.message = fmt::format("the endpoint answered {} {}: {}", reply.status(), name, error.message);
+  if (is_about_time(name, error.message)) {
+    failure.again = signer_.correct_by(reply.header("date"), with.at);
   } else if (is_about_expiry(name)) {
-    credentials_.forget(credentials);
-    failure.again = credentials->expires.has_value();
-  } else if (failure.error.code == ErrorCode::throttled ||
-             failure.error.code == ErrorCode::transaction_conflict ||
-             name == "TransactionInProgressException") {
+    credentials_.forget(with.credentials);
+    failure.again = with.credentials->expires.has_value();
+  } else if (error.code == ErrorCode::transaction_canceled) {
+    failure.again = was_only_crowded(error.reasons);
+  } else if (is_refusal_for_now(operation, reply.status(), error.code, name)) {
     failure.again = true;
-  } else if (failure.error.code == ErrorCode::transaction_canceled) {
-    failure.again = was_only_crowded(failure.error.reasons);
-  } else if (reply.status() >= 500 || !code) {
-    failure.again = reply.status() >= 500;
-    failure.unknown = reply.status() >= 500;
-    if (failure.error.message.empty() || !readable)
-      failure.error.message = fmt::format("the endpoint answered {} {}", reply.status(), name);
-    else if (!code)
-      failure.error.message = fmt::format("{}: {}", name, failure.error.message);
-    if (!code && reply.status() < 500) failure.error.code = ErrorCode::validation;
+  } else if (servers_fault) {
+    failure.again = true;
+    failure.unknown = true;
   }
   return failure;
 }

@@ -33,7 +33,8 @@ struct CallerOptions {
 
 struct Operation {
   std::string_view name;
-  bool streams = false;  // one of DynamoDB Streams
+  bool streams = false;          // one of DynamoDB Streams
+  bool answers_nothing = false;  // an empty body is its answer
 };
 
 // Thread-safe.
@@ -44,12 +45,11 @@ class Caller {
 
   Caller(CallerOptions options, const Clock& clock);
 
-  store::Async<void> call(Operation operation, std::string_view body, Repeat repeat, const Read& read);
-  // Until that long from now, instead of the usual time.
+  // When a call that begins now has to be over.
+  Deadline usual_deadline() const { return std::chrono::steady_clock::now() + options_.call_timeout; }
   store::Async<void> call(Operation operation, std::string_view body, Repeat repeat, const Read& read,
-                          std::chrono::milliseconds within);
+                          Deadline deadline);
 
-  std::chrono::milliseconds call_timeout() const { return options_.call_timeout; }
   const Retry& retry() const { return retry_; }
 
   void write_metrics(metrics::Exposition& out) const;
@@ -63,9 +63,13 @@ class Caller {
     bool timed_out = false;
   };
   boost::asio::awaitable<std::expected<void, Failure>> attempt(Operation operation, std::string_view body,
-                                                               std::chrono::steady_clock::time_point deadline,
-                                                               const Read& read);
-  Failure understand(const net::HttpReply& reply, const std::shared_ptr<const Credentials>& credentials);
+                                                               Deadline deadline, const Read& read);
+  // What a request was signed with, should it be refused for that.
+  struct Signed {
+    std::shared_ptr<const Credentials> credentials;
+    TimePoint at;
+  };
+  Failure understand(Operation operation, const net::HttpReply& reply, const Signed& with);
 
   const CallerOptions options_;
   CredentialChain credentials_;

@@ -74,39 +74,39 @@ Place from_environment() {
                     .expires = {}};
   if (found.access_key.empty() && found.secret_key.empty()) return std::nullopt;
   if (found.access_key.empty() || found.secret_key.empty())
-    return std::unexpected("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together: one of them is not set");
+    return std::unexpected(
+        CredentialError{"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together: one of them is not set"});
   return found;
 }
 
-Place from_files(std::string_view profile) {
+Place from_files(std::string_view profile, bool made_up_will_do) {
   const auto name = profile_or_default(profile);
   const bool asked_for = !profile.empty() || !environment_variable("AWS_PROFILE").empty();
+  const auto wrong = [](std::string message) { return std::unexpected(CredentialError{std::move(message)}); };
   auto section = read_section(path_of("AWS_SHARED_CREDENTIALS_FILE", "credentials"), name);
-  const auto config = read_config(name);
-  if (config) {
+  if (const auto config = read_config(name)) {
     if (!section) section.emplace();
     section->insert(config->begin(), config->end());
   }
   if (!section) {
-    if (asked_for)
-      return std::unexpected(
-          fmt::format("there is no profile '{}' in ~/.aws/credentials or ~/.aws/config", name));
-    return std::nullopt;
+    if (!asked_for) return std::nullopt;
+    return wrong(fmt::format("there is no profile '{}' in ~/.aws/credentials or ~/.aws/config", name));
+  }
+  for (const auto* other : {"role_arn", "sso_session", "sso_start_url", "credential_process"}) {
+    if (!section->contains(other)) continue;
+    if (made_up_will_do && !asked_for) return std::nullopt;
+    return wrong(
+        fmt::format("the profile '{}' has {}, which is not supported; give it keys, or export those that "
+                    "`aws configure export-credentials` prints",
+                    name, other));
   }
   Credentials found{.access_key = get(*section, "aws_access_key_id"),
                     .secret_key = get(*section, "aws_secret_access_key"),
                     .session_token = get(*section, "aws_session_token"),
                     .expires = {}};
   if (!found.access_key.empty() && !found.secret_key.empty()) return found;
-  for (const auto* other : {"role_arn", "sso_session", "sso_start_url", "credential_process"})
-    if (section->contains(other))
-      return std::unexpected(
-          fmt::format("the profile '{}' has {}, which is not supported; give it keys, or export those that "
-                      "`aws configure export-credentials` prints",
-                      name, other));
   if (asked_for)
-    return std::unexpected(
-        fmt::format("the profile '{}' has no aws_access_key_id and aws_secret_access_key", name));
+    return wrong(fmt::format("the profile '{}' has no aws_access_key_id and aws_secret_access_key", name));
   return std::nullopt;
 }
 

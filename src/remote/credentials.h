@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <expected>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,42 +30,51 @@ struct CredentialOptions {
   bool any_will_do = false;
 };
 
-using FoundCredentials = std::expected<std::shared_ptr<const Credentials>, std::string>;
+struct CredentialError {
+  std::string message;   // says where they were looked for
+  bool passing = false;  // an endpoint did not answer: it may the next time
+};
 
-// The credentials of a process, found where AWS's SDKs find them and in their order: flags, environment,
-// shared files, the container's endpoint, the instance's metadata service. What expires is fetched again
-// before it does. Thread-safe.
+using FoundCredentials = std::expected<std::shared_ptr<const Credentials>, CredentialError>;
+using Deadline = std::chrono::steady_clock::time_point;
+
+// The credentials of a process, found where AWS's SDKs find them and in their order: flags, a profile that
+// was asked for, environment, shared files, the container's endpoint, the instance's metadata service. What
+// expires is fetched again before it does, by one call for all. Thread-safe.
 class CredentialChain {
  public:
   CredentialChain(CredentialOptions options, const Clock& clock);
   ~CredentialChain();
 
-  // Those to sign with now, or a sentence that says where they were looked for.
-  boost::asio::awaitable<FoundCredentials> get();
+  // Those to sign with now.
+  boost::asio::awaitable<FoundCredentials> get(Deadline deadline);
 
   // They were refused as expired: the next get() finds new ones.
   void forget(const std::shared_ptr<const Credentials>& refused);
 
  private:
-  boost::asio::awaitable<FoundCredentials> find();
-  boost::asio::awaitable<FoundCredentials> refresh(std::shared_ptr<const Credentials> current);
+  boost::asio::awaitable<FoundCredentials> find(Deadline deadline);
+  boost::asio::awaitable<FoundCredentials> refresh(std::shared_ptr<const Credentials> usable,
+                                                   Deadline deadline);
 
   const CredentialOptions options_;
   const Clock& clock_;
   std::mutex mutex_;
   std::shared_ptr<const Credentials> current_;  // guarded by mutex_
+  std::optional<CredentialError> last_error_;   // guarded by mutex_
   bool refreshing_ = false;                     // guarded by mutex_
-  TimePoint next_try_{};                        // guarded by mutex_; after a refresh that failed
+  Elapsed next_try_{0};                         // guarded by mutex_; nobody asks again before
 };
 
-// The single places. Each gives nothing where it does not apply, a sentence where it applies and fails.
-using Place = std::expected<std::optional<Credentials>, std::string>;
+// The single places. Each gives nothing where it does not apply, an error where it applies and fails.
+using Place = std::expected<std::optional<Credentials>, CredentialError>;
 Place from_environment();
-Place from_files(std::string_view profile);
-boost::asio::awaitable<Place> from_container();
-boost::asio::awaitable<Place> from_instance();
+// `made_up_will_do`: a profile that cannot be used and that nobody asked for is passed over.
+Place from_files(std::string_view profile, bool made_up_will_do = false);
+boost::asio::awaitable<Place> from_container(Deadline deadline);
+boost::asio::awaitable<Place> from_instance(Deadline deadline);
 
-// `"2026-11-16T03:00:00Z"`
+// "2026-11-16T03:00:00Z"
 std::optional<TimePoint> parse_iso_time(std::string_view text);
 
 // AWS_REGION, AWS_DEFAULT_REGION or the profile's; empty if none says.

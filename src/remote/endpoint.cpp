@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace tabella::remote {
 namespace {
 
@@ -22,6 +24,17 @@ std::string_view domain_of(std::string_view region) {
   if (region.starts_with("us-isob-")) return "sc2s.sgov.gov";
   if (region.starts_with("eusc-")) return "amazonaws.eu";
   return "amazonaws.com";
+}
+
+// The region in "dynamodb.REGION.amazonaws.com" or "vpce-….dynamodb.REGION.vpce.amazonaws.com"; empty if it
+// is another host.
+std::string_view aws_region_of(std::string_view host) {
+  constexpr std::string_view kService = "dynamodb.";
+  const auto at = host.find(kService);
+  if (at == std::string_view::npos || host.find(".amazonaws.com") == std::string_view::npos) return {};
+  const auto rest = host.substr(at + kService.size());
+  const auto region = rest.substr(0, rest.find('.'));
+  return is_region(region) ? region : std::string_view();
 }
 
 }  // namespace
@@ -46,9 +59,18 @@ std::expected<Endpoint, std::string> parse_endpoint(std::string_view text, std::
   if (!url || url->path != "/")
     return std::unexpected(fmt::format(
         "'{}' is neither embedded nor dynamodb://REGION nor http://HOST:PORT nor https://HOST:PORT", text));
+  if (!region.empty() && !is_plain(region))
+    return std::unexpected(std::string("the region holds blanks or line ends"));
+  if (const auto named = aws_region_of(url->host); !named.empty()) {
+    if (url->host.starts_with("dynamodb."))
+      return parse_endpoint(fmt::format("{}{}", kScheme, named), region);
+    endpoint.aws = true;  // a VPC's
+    endpoint.region = named;
+  } else {
+    endpoint.region = region.empty() ? "us-east-1" : region;
+  }
   endpoint.items = *url;
   endpoint.streams = std::move(*url);
-  endpoint.region = region.empty() ? "us-east-1" : region;
   return endpoint;
 }
 

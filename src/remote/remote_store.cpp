@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "base/ids.h"
+#include "base/log.h"
 #include "remote/request_json.h"
 #include "remote/result_json.h"
+#include "store/pause.h"
 
 namespace tabella::remote {
 
@@ -17,11 +15,6 @@ using store::Async;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
-
-awaitable<void> sleep(std::chrono::microseconds length) {
-  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, length);
-  co_await timer.async_wait(boost::asio::use_awaitable);
-}
 
 // What one answer of a batch adds to those before it.
 template <class Element>
@@ -61,6 +54,11 @@ void merge(store::BatchGetItemResult& to, store::BatchGetItemResult& from) {
   to.unprocessed = std::move(from.unprocessed);
 }
 
+bool is_empty(const store::BatchGetTable& table) { return table.keys.empty(); }
+bool is_empty(const std::pair<std::string, std::vector<store::BatchWrite>>& table) {
+  return table.second.empty();
+}
+
 void merge(store::BatchWriteItemResult& to, store::BatchWriteItemResult& from) {
   merge_tables(to.collection_metrics, from.collection_metrics);
   merge_capacity(to.capacity, from.capacity);
@@ -73,43 +71,59 @@ RemoteStore::RemoteStore(RemoteOptions options, const Clock& clock)
     : stream_poll_(options.stream_poll), caller_(std::move(options.calls), clock) {}
 
 template <class Result>
-Async<Result> RemoteStore::ask(Operation operation, std::string body, Repeat repeat) {
+Async<Result> RemoteStore::ask(Operation operation, std::string body, Repeat repeat,
+                               std::optional<Deadline> deadline) {
   Result result;
-  auto called = co_await caller_.call(operation, body, repeat, [&](item::JsonValue json) {
-    result = {};  // an answer before this one may have been half of one
-    return read(json, result);
-  });
+  auto called = co_await caller_.call(
+      operation, body, repeat,
+      [&](item::JsonValue json) {
+        result = {};  // an answer before this one may have been half of one
+        return read(json, result);
+      },
+      deadline ? *deadline : caller_.usual_deadline());
   if (!called) co_return std::unexpected(std::move(called).error());
   co_return result;
 }
 
 Async<void> RemoteStore::tell(Operation operation, std::string body, Repeat repeat) {
-  co_return co_await caller_.call(operation, body, repeat, [](item::JsonValue) { return true; });
+  operation.answers_nothing = true;
+  co_return co_await caller_.call(
+      operation, body, repeat, [](item::JsonValue) { return true; }, caller_.usual_deadline());
 }
 
 Async<void> RemoteStore::ping(std::chrono::milliseconds within) {
-  const auto body = to_json(store::ListTablesRequest{.start = {}, .limit = 1});
-  co_return co_await caller_.call(
-      {"ListTables"}, body, Repeat::read, [](item::JsonValue) { return true; }, within);
+  auto listed = co_await ask<store::ListTablesResult>(
+      {"ListTables"}, to_json(store::ListTablesRequest{.start = {}, .limit = 1}), Repeat::read,
+      SteadyClock::now() + within);
+  if (listed) co_return store::Result<>{};
+  // Not everybody may list tables: it answers all the same.
+  using store::ErrorCode;
+  const auto code = listed.error().code;
+  if (code == ErrorCode::unavailable || code == ErrorCode::internal)
+    co_return std::unexpected(std::move(listed).error());
+  co_return store::Result<>{};
 }
 
-// A batch is done when nothing of it is left. What cannot be done in its time is in the result.
+// A batch is done when nothing of it is left. What cannot be done in its time is in the result, and so is
+// what is left when a later part of it fails: the parts before it are done.
 template <class Request, class Result>
 Async<Result> RemoteStore::finish(Operation operation, Request request, Repeat repeat) {
-  const auto deadline = SteadyClock::now() + caller_.call_timeout();
+  const auto deadline = caller_.usual_deadline();
   Result whole;
   for (int number = 1;; ++number) {
-    auto part = co_await ask<Result>(operation, to_json(request), repeat);
-    if (!part && number > 1 && part.error().code == store::ErrorCode::throttled) {
+    auto part = co_await ask<Result>(operation, to_json(request), repeat, deadline);
+    if (!part && number == 1) co_return std::unexpected(std::move(part).error());
+    if (!part) {
+      log::warning("{}: a part of it was left undone: {}", operation.name, part.error().message);
       whole.unprocessed = std::move(request.tables);
       co_return whole;
     }
-    if (!part) co_return std::unexpected(std::move(part).error());
     merge(whole, *part);
+    std::erase_if(whole.unprocessed, [](const auto& table) { return is_empty(table); });
     const auto pause = caller_.retry().pause_before(number + 1);
     if (whole.unprocessed.empty() || SteadyClock::now() + pause >= deadline) co_return whole;
     request.tables = std::exchange(whole.unprocessed, {});
-    co_await sleep(pause);
+    co_await store::pause_for(pause);
   }
 }
 
@@ -195,7 +209,7 @@ Async<store::GetRecordsResult> RemoteStore::get_records(store::GetRecordsRequest
   return ask<store::GetRecordsResult>({"GetRecords", true}, to_json(request), Repeat::read);
 }
 awaitable<void> RemoteStore::wait_for_records(std::string, std::chrono::milliseconds at_most) {
-  return sleep(std::min(at_most, stream_poll_));
+  return store::pause_for(std::min(at_most, stream_poll_));
 }
 
 Async<store::UpdateTimeToLiveRequest> RemoteStore::update_time_to_live(
@@ -214,10 +228,12 @@ Async<void> RemoteStore::untag_resource(store::UntagResourceRequest request) {
 }
 // AWS gives ten at a time.
 Async<std::vector<store::Tag>> RemoteStore::list_tags_of_resource(std::string arn) {
+  const auto deadline = caller_.usual_deadline();
   std::vector<store::Tag> tags;
   std::optional<std::string> next;
   do {
-    auto page = co_await ask<TagPage>({"ListTagsOfResource"}, tags_request(arn, next), Repeat::read);
+    auto page =
+        co_await ask<TagPage>({"ListTagsOfResource"}, tags_request(arn, next), Repeat::read, deadline);
     if (!page) co_return std::unexpected(std::move(page).error());
     append_all(tags, page->tags);
     next = std::move(page->next);

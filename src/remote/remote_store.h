@@ -2,7 +2,8 @@
 //
 // A call that fails is made again as AWS's SDKs do it (retry.h), but a write whose fate is unknown only where
 // a second time does no harm (repeat.h). What is left over of a batch is asked for again. Every call has its
-// time; one that is cancelled ends with an exception, as Asio's do, and may have taken effect.
+// time. A call that is cancelled ends at once, with an error or an exception; a write may have taken effect
+// by then.
 #pragma once
 
 #include "remote/caller.h"
@@ -70,7 +71,8 @@ class RemoteStore final : public store::Store {
 
  private:
   template <class Result>
-  store::Async<Result> ask(Operation operation, std::string body, Repeat repeat);
+  store::Async<Result> ask(Operation operation, std::string body, Repeat repeat,
+                           std::optional<Deadline> deadline = std::nullopt);
   store::Async<void> tell(Operation operation, std::string body, Repeat repeat);
   template <class Request, class Result>
   store::Async<Result> finish(Operation operation, Request request, Repeat repeat);

@@ -33,6 +33,14 @@ TEST(Endpoints, AreNamedByRegionOrByUrl) {
   EXPECT_EQ(aws->streams.authority(), "streams.dynamodb.eu-west-1.amazonaws.com");
   EXPECT_EQ(aws->region, "eu-west-1");
   EXPECT_EQ(parse_endpoint("dynamodb://cn-north-1", "")->items.host, "dynamodb.cn-north-1.amazonaws.com.cn");
+  EXPECT_TRUE(parse_endpoint("https://dynamodb.eu-west-1.amazonaws.com", "us-east-1")->aws);
+  EXPECT_EQ(parse_endpoint("https://dynamodb.eu-west-1.amazonaws.com", "")->streams.host,
+            "streams.dynamodb.eu-west-1.amazonaws.com");
+  const auto own_network =
+      parse_endpoint("https://vpce-1a2b-3c4d.dynamodb.eu-west-1.vpce.amazonaws.com", "us-east-1");
+  EXPECT_TRUE(own_network->aws);
+  EXPECT_EQ(own_network->region, "eu-west-1");
+  EXPECT_FALSE(parse_endpoint("http://localhost:8000", "us\r\nA: b"));
   const auto local = parse_endpoint("http://localhost:8000", "");
   ASSERT_TRUE(local);
   EXPECT_EQ(local->items.authority(), "localhost:8000");
@@ -80,6 +88,10 @@ TEST(Repeats, OfConditionalUpdatesDependOnWhatTheConditionSees) {
   EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"},":s":{"N":"4"}})", "n = :s OR attribute_exists(x)"),
             Repeat::never);
   EXPECT_EQ(of_update("ADD n :v", R"({":v":{"N":"1"},":s":{"N":"4"}})", "NOT n = :s"), Repeat::never);
+  EXPECT_EQ(of_update("SET l[9] = :v", R"({":v":{"N":"1"}})", "attribute_not_exists(l[9])"), Repeat::never)
+      << "it goes to the end of a shorter list, again and again";
+  EXPECT_EQ(of_update("REMOVE l[0]", R"({":x":{"N":"1"}})", "l[0] = :x"), Repeat::never)
+      << "the next element may be the same";
 }
 
 TEST(Repeats, OfOtherWrites) {
@@ -191,7 +203,7 @@ TEST_F(CredentialPlaces, InTheSharedFiles) {
   write("config",
         "[default]\nregion = eu-central-1\ns3 =\n  region = nonsense\n[profile work]\nregion=eu-west-2\n");
   const auto first = from_files("");
-  ASSERT_TRUE(first && *first) << first.error();
+  ASSERT_TRUE(first && *first);
   EXPECT_EQ((*first)->access_key, "id1");
   EXPECT_EQ((*first)->secret_key, "s1");
   variables_.set("AWS_PROFILE", "work");
@@ -200,7 +212,11 @@ TEST_F(CredentialPlaces, InTheSharedFiles) {
   EXPECT_EQ((*work)->session_token, "t2");
   EXPECT_EQ(default_region(""), "eu-west-2");
   EXPECT_EQ(default_region("default"), "eu-central-1");
-  EXPECT_NE(from_files("sso").error().find("not supported"), std::string::npos);
+  EXPECT_NE(from_files("sso").error().message.find("not supported"), std::string::npos);
+  variables_.set("AWS_PROFILE", "");
+  write("config", "[default]\nsso_session = x\n");
+  EXPECT_FALSE(from_files(""));
+  EXPECT_EQ(from_files("", true)->has_value(), false) << "nobody asked for it, and any will do";
   variables_.set("AWS_REGION", "ap-south-1");
   EXPECT_EQ(default_region(""), "ap-south-1");
 }
@@ -230,8 +246,12 @@ TEST_F(CredentialPlaces, AreAskedAgainBeforeTheirTimeIsOver) {
   variables_.set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "token");
   CredentialChain chain({}, clock);
   const auto get = [&]() -> std::string {
-    const auto found = boost::asio::co_spawn(threads.at(0), chain.get(), boost::asio::use_future).get();
-    return found ? (*found)->access_key : found.error();
+    const auto found =
+        boost::asio::co_spawn(threads.at(0),
+                              chain.get(std::chrono::steady_clock::now() + std::chrono::seconds{10}),
+                              boost::asio::use_future)
+            .get();
+    return found ? (*found)->access_key : found.error().message;
   };
   EXPECT_EQ(get(), "id1");
   EXPECT_EQ(get(), "id1");
@@ -244,10 +264,24 @@ TEST_F(CredentialPlaces, AreAskedAgainBeforeTheirTimeIsOver) {
   EXPECT_EQ(asked, 3) << "and nobody asks all the time";
   clock.advance(std::chrono::minutes{4});
   EXPECT_NE(get().find("answered 500"), std::string::npos);
+  EXPECT_NE(get().find("answered 500"), std::string::npos);
+  EXPECT_EQ(asked, 4) << "not once for each";
   fails = false;
   clock.advance(std::chrono::minutes{1});
   EXPECT_EQ(get(), "id5");
+  clock.advance(std::chrono::minutes{6});
   endpoint.stop(std::chrono::milliseconds{0});
+}
+
+TEST_F(CredentialPlaces, AreRefusedWithALineEndInThem) {
+  const ManualClock clock;
+  CredentialChain chain({.given = Credentials{.access_key = "id\n", .secret_key = "s"}}, clock);
+  net::IoThreads threads(1);
+  const auto found = boost::asio::co_spawn(threads.at(0), chain.get(std::chrono::steady_clock::now()),
+                                           boost::asio::use_future)
+                         .get();
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("line end"), std::string::npos);
 }
 
 TEST(Signing, FollowsTheServersClock) {
@@ -258,14 +292,19 @@ TEST(Signing, FollowsTheServersClock) {
   std::string headers;
   signer.append_headers(headers, credentials, "host", "DynamoDB_20120810.GetItem", "{}");
   EXPECT_NE(headers.find("X-Amz-Date: 20231114T221320Z"), std::string::npos) << headers;
-  EXPECT_FALSE(signer.correct_by("Tue, 14 Nov 2023 22:14:20 GMT")) << "a minute is nothing";
-  EXPECT_FALSE(signer.correct_by("nonsense"));
-  EXPECT_TRUE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT"));
+  const auto signed_at = clock.now();
+  EXPECT_FALSE(signer.correct_by("Tue, 14 Nov 2023 22:14:20 GMT", signed_at)) << "a minute is nothing";
+  EXPECT_FALSE(signer.correct_by("nonsense", signed_at));
+  EXPECT_FALSE(signer.correct_by("Wed, 15 Nov 9999 01:13:20 GMT", signed_at));
+  EXPECT_TRUE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT", signed_at));
+  EXPECT_TRUE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT", signed_at))
+      << "one that was signed before it was known";
   headers.clear();
   signer.append_headers(headers, credentials, "host", "DynamoDB_20120810.GetItem", "{}");
   EXPECT_NE(headers.find("X-Amz-Date: 20231115T011320Z"), std::string::npos) << headers;
   EXPECT_NE(headers.find("Credential=id/20231115/us-east-1/dynamodb/aws4_request"), std::string::npos);
-  EXPECT_FALSE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT")) << "it is right now";
+  EXPECT_FALSE(signer.correct_by("Wed, 15 Nov 2023 01:13:20 GMT", clock.now() + std::chrono::hours{3}))
+      << "it is right now";
 }
 
 }  // namespace

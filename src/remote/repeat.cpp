@@ -68,10 +68,12 @@ bool is_idempotent(const store::UpdateItemRequest& request) {
          });
 }
 
-// What the update leaves at the path, as far as that is known: a value, nothing, or something new each time.
+// Whether the update certainly leaves something else at the path than what was there before (nothing, if that
+// is what was). A list moves under its indexes: nothing is certain there.
 bool differs_after(const expression::Update& update, const Path& path,
                    const store::ExpressionAttributes& attributes,
                    const std::optional<item::ValueView>& before) {
+  if (goes_through_list(path)) return false;
   const auto values = attributes.values_or_none();
   return std::ranges::any_of(update, [&](const UpdateAction& action) {
     if (action.path != path) return false;

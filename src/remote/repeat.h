@@ -7,10 +7,12 @@
 namespace tabella::remote {
 
 enum class Repeat {
-  read,      // nothing is changed by it
-  harmless,  // the second changes nothing that the first did not, or carries a token that tells them apart
-  guarded,   // a condition keeps the second from happening once the first has; its failure may then mislead
-  never,     // the second would count twice
+  read,  // nothing is changed by it
+  // The second changes nothing that the first did not, unless somebody else wrote in between, which is the
+  // bargain of all SDKs; or it carries a token that tells them apart.
+  harmless,
+  guarded,  // a condition keeps the second from happening once the first has; its failure may then mislead
+  never,    // the second would count twice
 };
 
 Repeat repeat_of(const store::PutItemRequest& request);

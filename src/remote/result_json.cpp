@@ -19,6 +19,10 @@ class Members {
   explicit Members(JsonValue object) : object_(object), good_(object.kind() == Kind::object) {}
 
   bool good() const { return good_; }
+  // An answer without it is not one: a proxy's, perhaps.
+  void require(std::string_view name, Kind kind) {
+    if (!find(name, kind)) good_ = false;
+  }
   void spoil() { good_ = false; }
 
   std::optional<JsonValue> find(std::string_view name, Kind kind) {
@@ -47,17 +51,16 @@ class Members {
     good_ = false;
     return std::nullopt;
   }
-  void number(std::string_view name, int64_t& out) {
-    if (const auto value = number(name)) out = static_cast<int64_t>(*value);
-  }
-  void number(std::string_view name, std::optional<int64_t>& out) {
-    if (const auto value = number(name)) out = static_cast<int64_t>(*value);
+  template <class Out>
+  void number(std::string_view name, Out& out) {
+    if (number(name)) out = object_.find(name)->integer();
   }
   // Seconds since 1970, with a fraction.
   std::optional<TimePoint> time(std::string_view name) {
     const auto value = number(name);
-    if (!value || std::abs(*value) > 1e11) return std::nullopt;
-    return TimePoint(std::chrono::milliseconds(std::llround(*value * 1000)));
+    if (!value) return std::nullopt;
+    constexpr double kFarOff = 1e12;
+    return time_at(std::llround(std::clamp(*value, -kFarOff, kFarOff) * 1000));
   }
   void item(std::string_view name, std::optional<item::Item>& out) {
     if (const auto value = find(name, Kind::object)) read_item(*value, out);
@@ -172,13 +175,14 @@ void read_table_metrics(
 
 bool read_batch_write(JsonValue json, std::vector<store::BatchWrite>& writes) {
   Members members(json);
+  const size_t before = writes.size();
   for (const bool put : {true, false})
     members.inner(put ? "PutRequest" : "DeleteRequest", [&](Members& inner) {
       std::optional<item::Item> item;
       inner.item(put ? "Item" : "Key", item);
       if (item) writes.push_back({.put = put, .item = std::move(*item)});
     });
-  return members.good();
+  return members.good() && writes.size() == before + 1;
 }
 
 bool read_batch_keys(JsonValue json, store::BatchGetTable& table) {
@@ -201,6 +205,7 @@ bool read_batch_keys(JsonValue json, store::BatchGetTable& table) {
 
 // [{"Item": …}, {}, …]
 void read_responses(Members& members, std::vector<std::optional<item::Item>>& responses) {
+  members.require("Responses", Kind::array);
   members.each("Responses", Kind::array, [&](const JsonElements& e) {
     Members response(e.value());
     response.item("Item", responses.emplace_back());
@@ -258,6 +263,7 @@ bool read_index(JsonValue json, store::IndexDescription& index) {
     });
   });
   read_shared_settings(members, d.throughput, d.on_demand_throughput, d.warm_throughput);
+  if (members.find("IndexStatus", Kind::string)) index.status = store::Status::updating;  // if it is another
   members.choice("IndexStatus", protocol::kStatuses, index.status);
   members.boolean("Backfilling", index.backfilling);
   members.number("ItemCount", index.item_count);
@@ -370,6 +376,7 @@ bool read(JsonValue json, store::GetItemResult& result) {
 
 bool read(JsonValue json, store::Page& result) {
   Members members(json);
+  members.require("Count", Kind::integer);
   read_items(members, "Items", result.items);
   members.number("Count", result.count);
   members.number("ScannedCount", result.scanned);
@@ -381,6 +388,7 @@ bool read(JsonValue json, store::Page& result) {
 
 bool read(JsonValue json, store::BatchGetItemResult& result) {
   Members members(json);
+  members.require("Responses", Kind::object);
   members.each("Responses", Kind::object, [&](const JsonElements& e) {
     if (e.value().kind() != Kind::array) return false;
     auto& items = result.responses.emplace_back(e.key(), std::vector<item::Item>()).second;
@@ -427,6 +435,7 @@ bool read(JsonValue json, store::TransactGetItemsResult& result) {
 
 bool read(JsonValue json, store::ExecuteStatementResult& result) {
   Members members(json);
+  members.require("Items", Kind::array);
   read_items(members, "Items", result.items);
   members.string("NextToken", result.next_token);
   members.item("LastEvaluatedKey", result.last_key);
@@ -436,6 +445,7 @@ bool read(JsonValue json, store::ExecuteStatementResult& result) {
 
 bool read(JsonValue json, store::BatchExecuteStatementResult& result) {
   Members members(json);
+  members.require("Responses", Kind::array);
   members.each("Responses", Kind::array, [&](const JsonElements& e) {
     Members inner(e.value());
     auto& response = result.responses.emplace_back();
@@ -472,6 +482,7 @@ bool read(JsonValue json, store::TableDescription& result) {
 
 bool read(JsonValue json, store::ListTablesResult& result) {
   Members members(json);
+  members.require("TableNames", Kind::array);
   members.each("TableNames", Kind::array,
                [&](const JsonElements& e) { return read_string(result.names, e.value()); });
   members.string("LastEvaluatedTableName", result.last);
@@ -480,6 +491,7 @@ bool read(JsonValue json, store::ListTablesResult& result) {
 
 bool read(JsonValue json, store::UpdateTimeToLiveRequest& result) {
   Members members(json);
+  members.require("TimeToLiveSpecification", Kind::object);
   members.inner("TimeToLiveSpecification", [&](Members& inner) {
     inner.boolean("Enabled", result.enabled);
     inner.string("AttributeName", result.attribute);
@@ -489,6 +501,7 @@ bool read(JsonValue json, store::UpdateTimeToLiveRequest& result) {
 
 bool read(JsonValue json, store::TimeToLiveDescription& result) {
   Members members(json);
+  members.require("TimeToLiveDescription", Kind::object);
   members.inner("TimeToLiveDescription", [&](Members& inner) {
     inner.choice("TimeToLiveStatus", protocol::kTimeToLiveStatuses, result.status);
     inner.string("AttributeName", result.attribute);
@@ -498,6 +511,7 @@ bool read(JsonValue json, store::TimeToLiveDescription& result) {
 
 bool read(JsonValue json, TagPage& result) {
   Members members(json);
+  members.require("Tags", Kind::array);
   members.each("Tags", Kind::array, [&](const JsonElements& e) {
     Members inner(e.value());
     auto& tag = result.tags.emplace_back();
@@ -511,6 +525,7 @@ bool read(JsonValue json, TagPage& result) {
 
 bool read(JsonValue json, store::ListStreamsResult& result) {
   Members members(json);
+  members.require("Streams", Kind::array);
   members.each("Streams", Kind::array, [&](const JsonElements& e) {
     Members inner(e.value());
     auto& stream = result.streams.emplace_back();
@@ -525,6 +540,7 @@ bool read(JsonValue json, store::ListStreamsResult& result) {
 
 bool read(JsonValue json, store::StreamDescription& result) {
   Members members(json);
+  members.require("StreamDescription", Kind::object);
   members.inner("StreamDescription", [&](Members& stream) {
     stream.string("StreamArn", result.arn);
     stream.string("StreamLabel", result.label);
@@ -544,6 +560,7 @@ bool read(JsonValue json, store::StreamDescription& result) {
 
 bool read(JsonValue json, store::GetRecordsResult& result) {
   Members members(json);
+  members.require("Records", Kind::array);
   members.each("Records", Kind::array,
                [&](const JsonElements& e) { return read_record(e.value(), result.records.emplace_back()); });
   members.string("NextShardIterator", result.next);
@@ -561,6 +578,7 @@ bool read(JsonValue json, ErrorBody& result) {
   members.string("__type", result.type);
   members.string("message", result.message);
   members.string("Message", result.message);
+  if (!members.good()) return false;
   members.item("Item", result.item);
   members.each("CancellationReasons", Kind::array, [&](const JsonElements& e) {
     Members inner(e.value());
@@ -570,7 +588,7 @@ bool read(JsonValue json, ErrorBody& result) {
     inner.item("Item", reason.item);
     return inner.good();
   });
-  return members.good();
+  return true;  // what else there is does not change which error it is
 }
 
 }  // namespace tabella::remote

@@ -9,7 +9,7 @@ namespace tabella::remote {
 namespace {
 
 constexpr std::string_view kService = "dynamodb";
-// AWS takes a quarter of an hour; nothing is gained by following a clock that is nearly right.
+// AWS takes a quarter of an hour.
 constexpr std::chrono::minutes kTolerated{4};
 
 }  // namespace
@@ -26,9 +26,10 @@ std::shared_ptr<const Signer::Key> Signer::key_for(const std::shared_ptr<const C
   return key_;
 }
 
-void Signer::append_headers(std::string& out, const std::shared_ptr<const Credentials>& credentials,
-                            std::string_view host, std::string_view target, std::string_view body) {
-  const auto time = protocol::basic_date(std::chrono::system_clock::to_time_t(clock_.now() + skew_.load()));
+TimePoint Signer::append_headers(std::string& out, const std::shared_ptr<const Credentials>& credentials,
+                                 std::string_view host, std::string_view target, std::string_view body) {
+  const auto now = clock_.now() + skew_.load();
+  const auto time = protocol::basic_date(std::chrono::system_clock::to_time_t(now));
   const auto key = key_for(credentials, std::string_view(time).substr(0, 8));
   const std::array<std::pair<std::string_view, std::string_view>, 4> headers = {
       {{"host", host},
@@ -47,18 +48,19 @@ void Signer::append_headers(std::string& out, const std::shared_ptr<const Creden
   out.append(credentials->access_key).append("/").append(key->date).append("/").append(region_);
   out.append("/").append(kService).append("/aws4_request, SignedHeaders=").append(signed_headers);
   out.append(", Signature=").append(signature).append("\r\n");
+  return now;
 }
 
-bool Signer::correct_by(std::string_view date) {
+bool Signer::correct_by(std::string_view date, TimePoint signed_at) {
   std::tm tm{};
   const std::string copy(date);
   if (!strptime(copy.c_str(), "%a, %d %b %Y %H:%M:%S", &tm)) return false;
-  const auto theirs = std::chrono::system_clock::from_time_t(timegm(&tm));
-  const auto skew = std::chrono::duration_cast<std::chrono::seconds>(theirs - clock_.now());
-  const auto change = skew - skew_.load();
-  if (change < kTolerated && change > -kTolerated) return false;
-  skew_ = skew;
-  return true;
+  const auto theirs = time_at(timegm(&tm) * 1000);
+  // Half as far as a TimePoint reaches: a difference of two such cannot overflow.
+  constexpr std::chrono::hours kLikely{24 * 365 * 100};
+  if (theirs.time_since_epoch() > kLikely || theirs.time_since_epoch() < -kLikely) return false;
+  skew_ = std::chrono::duration_cast<std::chrono::seconds>(theirs - clock_.now());
+  return theirs - signed_at > kTolerated || signed_at - theirs > kTolerated;
 }
 
 }  // namespace tabella::remote

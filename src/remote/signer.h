@@ -19,13 +19,13 @@ class Signer {
   Signer(std::string region, const Clock& clock) : region_(std::move(region)), clock_(clock) {}
 
   // Appends the headers that sign the request — X-Amz-Date, Authorization, X-Amz-Security-Token — each with
-  // its line end.
-  void append_headers(std::string& out, const std::shared_ptr<const Credentials>& credentials,
-                      std::string_view host, std::string_view target, std::string_view body);
+  // its line end. Returns the time that it is dated by.
+  TimePoint append_headers(std::string& out, const std::shared_ptr<const Credentials>& credentials,
+                           std::string_view host, std::string_view target, std::string_view body);
 
-  // The server's clock, by its Date header: what is signed from now on is dated by it. False if ours does not
-  // differ by so much that it matters.
-  bool correct_by(std::string_view date);
+  // The server's clock, by its Date header: what is signed from now on is dated by it. True if what was dated
+  // by `signed_at` was so far off that it may have been refused for it.
+  bool correct_by(std::string_view date, TimePoint signed_at);
 
  private:
   // Good for one day; made once.

@@ -27,6 +27,7 @@ using store::Result;
 namespace {
 
 constexpr milliseconds kShortestPause{5};
+constexpr milliseconds kPauseAfterFailure{200};
 constexpr milliseconds kLongestPause{5000};
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // A row that is done stays as long as a put() of it may still be on its way a second time, and more.
@@ -84,6 +85,18 @@ class Change {
   Value values_ = Value::map();
 };
 
+// Ends a timer: its row leaves the index, and goes by time to live.
+Change ended(const std::string& table, const std::string& id, TimePoint now) {
+  const auto expires = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch() + kKeepDone);
+  Change change(table, id);
+  change.update("SET expires = :expires, #end = :end REMOVE #owner, due, #shard, payload")
+      .name("#end", "end")
+      .name("#owner", "owner")
+      .name("#shard", "shard")
+      .value(":expires", Value::integer(expires.count()));
+  return change;
+}
+
 bool failed_its_condition(const store::Error& error) {
   return error.code == ErrorCode::conditional_check_failed;
 }
@@ -100,7 +113,9 @@ Result<bool> was_made(Result<store::WriteResult> changed) {
 // A timer that this process handles, or is about to.
 struct Schedule::Claim {
   std::string owner;
-  bool running = false;  // claimed, and not finished
+  bool running = false;    // claimed, and not finished
+  bool kept = false;       // it is being put off right now
+  bool due_again = false;  // it was seen to be due while it was here
 };
 
 Schedule::Schedule(store::Store& store, const Clock& clock, Options options)
@@ -132,17 +147,15 @@ Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
   auto changed = co_await store_.update_item(
       Change(options_.table, id)
           .update("SET due = :at, #at = :at, nonce = :nonce, attempt = :none REMOVE #owner")
-          .when("attribute_exists(due)")
+          .when("attribute_exists(due) AND nonce <> :nonce")
           .name("#at", "at")
           .name("#owner", "owner")
           .value(":at", Value::integer(epoch_milliseconds(at)))
           .value(":nonce", Value::string(nonce))
           .value(":none", Value::integer(0))
           .request());
-  if (changed) {
-    wake_for(at);
-    co_return true;
-  }
+  wake_for(at);
+  if (changed) co_return true;
   const auto& error = changed.error();
   if (!failed_its_condition(error)) co_return std::unexpected(error);
   if (!error.unsure) co_return false;
@@ -161,30 +174,32 @@ Async<std::optional<item::Item>> Schedule::row_behind(const store::Error& failed
   co_return std::move(found->item);
 }
 
+// The row stays for a while, as that of a timer that has fired: a put() that is still on its way finds it.
 Async<Cancelled> Schedule::cancel(std::string id) {
+  const auto token = make_uuid();
   while (true) {
-    store::DeleteItemRequest request{.table = options_.table, .key = key_of(id), .options = {}};
-    request.options.condition = "attribute_exists(due) AND attribute_not_exists(#owner)";
-    request.options.attributes.names = store::Names{{"#owner", "owner"}};
-    request.options.return_old_on_failure = true;
-    auto removed = co_await store_.delete_item(request);
-    if (removed) co_return Cancelled::yes;
-    const auto& error = removed.error();
+    auto changed =
+        co_await store_.update_item(ended(options_.table, id, clock_.now())
+                                        .when("attribute_exists(due) AND attribute_not_exists(#owner)")
+                                        .value(":end", Value::string(token))
+                                        .request());
+    if (changed) co_return Cancelled::yes;
+    const auto& error = changed.error();
     if (!failed_its_condition(error)) co_return std::unexpected(error);
     const auto row = co_await row_behind(error, id);
     if (!row) co_return std::unexpected(row.error());
-    if (!*row) co_return error.unsure ? Cancelled::yes : Cancelled::unknown;
-    if (is_done(**row)) co_return Cancelled::unknown;
-    if (owner_of(**row).empty()) continue;  // it has just been given up
-    // Somebody is at it: without its row it is not tried again.
-    request.options.condition = "#owner = :owner";
-    auto values = Value::map();
-    values.set_member(":owner", Value::string(owner_of(**row)));
-    request.options.attributes.values = item::encode_item(values);
-    removed = co_await store_.delete_item(std::move(request));
-    if (removed || (failed_its_condition(removed.error()) && removed.error().unsure))
-      co_return Cancelled::running;
-    if (!failed_its_condition(removed.error())) co_return std::unexpected(std::move(removed).error());
+    if (!*row) co_return Cancelled::unknown;
+    if (is_done(**row)) co_return end_of(**row) == token ? Cancelled::yes : Cancelled::unknown;
+    const auto owner = owner_of(**row);
+    if (owner.empty()) continue;  // it has just been given up
+    // Somebody is at it: a row that is done is not tried again.
+    changed = co_await store_.update_item(ended(options_.table, id, clock_.now())
+                                              .when("#owner = :owner")
+                                              .value(":owner", Value::string(owner))
+                                              .value(":end", Value::string(token))
+                                              .request());
+    if (changed) co_return Cancelled::running;
+    if (!failed_its_condition(changed.error())) co_return std::unexpected(std::move(changed).error());
   }
 }
 
@@ -195,7 +210,10 @@ void Schedule::wake() {
 
 void Schedule::wake_for(TimePoint at) {
   const std::lock_guard lock(mutex_);
-  if (runner_ && epoch_milliseconds(at) < next_look_) asio::post(*runner_, [this] { wake(); });
+  if (!runner_ || epoch_milliseconds(at) >= next_look_) return;
+  asio::post(*runner_, [alive = std::weak_ptr(self_)] {
+    if (const auto self = alive.lock()) (*self)->wake();
+  });
 }
 
 void Schedule::stop() {
@@ -238,18 +256,19 @@ awaitable<void> Schedule::run() {
   };
   const auto executor = co_await asio::this_coro::executor;
   const Running running(*this, executor);
-  keeping_ = true;
+  ++keeping_;
   asio::co_spawn(executor, keep_claims(), [this](std::exception_ptr) {
-    keeping_ = false;
+    --keeping_;
     wake();
   });
 
   bool table_made = false;
   auto idle = kShortestPause;
+  uint64_t claimed_before = 0;
+  uint64_t refused_before = 0;
   while (!stopping_) {
     std::string failure;
     std::optional<int64_t> next;
-    const auto begun_before = claims_;
     try {
       if (!table_made) {
         const auto made = co_await prepare_tables(store_, {plan(options_.table)}, store::Missing::create);
@@ -267,40 +286,41 @@ awaitable<void> Schedule::run() {
       failure = error.what();
     }
     if (!failure.empty()) log::warning("the timers of {}: {}", options_.table, failure);
+    const bool fails = !failure.empty() || std::exchange(refused_before, refused_) != refused_;
+    const bool works = std::exchange(claimed_before, claimed_) != claimed_;
     // The more there is to do the sooner we look again; what is known to be due wakes us when it is.
-    idle = claims_ != begun_before ? kShortestPause
-                                   : std::min(std::max(idle, kShortestPause) * 2, options_.poll);
+    idle = works ? kShortestPause : std::min(idle * 2, std::max(options_.poll, kShortestPause));
     auto length = idle;
     if (next) length = std::min(length, std::max(milliseconds(*next - now()), kShortestPause));
-    co_await wait(failure.empty() ? length : std::max(length, milliseconds{100}));
+    co_await wait(fails ? std::max(length, kPauseAfterFailure) : length);
   }
-  while (!active_.empty() || keeping_) co_await wait(milliseconds{500});
+  while (!active_.empty() || keeping_ > 0) co_await wait(milliseconds{500});
 }
 
 Async<std::optional<int64_t>> Schedule::look() {
   // Processes that look at the same time begin at different ends.
   const auto first = static_cast<int>(random_bits() % kShards);
-  std::unordered_map<std::string, Seen> seen;
   std::optional<int64_t> next;
   for (int i = 0; i < kShards && !stopping_; ++i) {
-    auto found = co_await look_at((first + i) % kShards, seen);
+    auto found = co_await look_at((first + i) % kShards);
     if (!found) co_return found;
     next = sooner(next, *found);
   }
-  seen_ = std::move(seen);
   co_return next;
 }
 
-Async<std::optional<int64_t>> Schedule::look_at(int shard, std::unordered_map<std::string, Seen>& seen) {
+Async<std::optional<int64_t>> Schedule::look_at(int shard) {
   store::QueryRequest request;
   request.options.table = options_.table;
   request.options.index = kIndex;
-  request.options.attributes.names = store::Names{{"#shard", "shard"}};
   request.key_condition = "#shard = :shard";
+  request.options.attributes.names = store::Names{{"#shard", "shard"}};
   auto values = Value::map();
   values.set_member(":shard", Value::string(shard_name(shard)));
   request.options.attributes.values = item::encode_item(values);
   std::optional<int64_t> next;
+  auto& before = seen_[static_cast<size_t>(shard)];
+  SeenRows seen;
   while (active_.size() < options_.concurrency) {
     request.options.limit =
         static_cast<int64_t>(std::clamp<size_t>(options_.concurrency - active_.size(), 8, 200));
@@ -308,28 +328,39 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard, std::unordered_map<st
     if (!page) co_return std::unexpected(std::move(page).error());
     for (const auto& item : page->items) {
       auto row = to_due_row(item);
-      if (row.due > now()) co_return sooner(next, row.due);
-      if (active_.contains(row.id) || !handlers_.contains(row.kind)) continue;
-      if (!may_be_claimed(row, seen)) {
+      if (row.due > now()) {
+        before = std::move(seen);
+        co_return sooner(next, row.due);
+      }
+      if (const auto mine = active_.find(row.id); mine != active_.end()) {
+        mine->second->due_again = true;
+        continue;
+      }
+      if (!handlers_.contains(row.kind)) continue;
+      if (!may_be_claimed(row, before, seen)) {
         next = sooner(next, now() + options_.lease.count() / 4);
         continue;
       }
-      if (active_.size() >= options_.concurrency) co_return next;
+      // What was not looked at stays as it was seen.
+      if (active_.size() >= options_.concurrency) break;
       begin(std::move(row));
     }
-    if (!page->last_key) break;
+    if (!page->last_key) {
+      before = std::move(seen);
+      co_return next;
+    }
     request.options.start_key = std::move(page->last_key);
   }
+  for (auto& [id, row] : seen) before.insert_or_assign(id, std::move(row));
   co_return next;
 }
 
 // Nobody's, or that of somebody who has not moved for too long.
-bool Schedule::may_be_claimed(const DueRow& row, std::unordered_map<std::string, Seen>& seen) const {
+bool Schedule::may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const {
   if (row.owner.empty()) return true;
-  const auto before = seen_.find(row.id);
-  const bool same =
-      before != seen_.end() && before->second.owner == row.owner && before->second.due == row.due;
-  const auto since = same ? before->second.since : clock_.elapsed();
+  const auto at = before.find(row.id);
+  const bool same = at != before.end() && at->second.owner == row.owner && at->second.due == row.due;
+  const auto since = same ? at->second.since : clock_.elapsed();
   seen[row.id] = {.owner = row.owner, .due = row.due, .since = since};
   return clock_.elapsed() - since >= options_.lease;
 }
@@ -345,26 +376,29 @@ void Schedule::begin(DueRow row) {
     } catch (const std::exception& error) {
       log::warning("timer {}: {}", id, error.what());
     }
-    // There is room again, or a stop to finish.
+    // There is room again, it is due once more, or there is a stop to finish.
     const bool was_full = active_.size() >= options_.concurrency;
+    const bool due_again = active_[id]->due_again;
     active_.erase(id);
-    if (was_full || stopping_) wake();
+    if (was_full || due_again || stopping_) wake();
   });
 }
 
 awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
   auto claimed = co_await claim(row, mine->owner);
   if (!claimed) {
+    ++refused_;
     log::warning("timer {} could not be claimed: {}", row.id, claimed.error().message);
     co_return;
   }
   if (!*claimed) co_return;  // somebody else was faster
+  ++claimed_;
   mine->running = true;
   ++fired_;
   lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));
   const bool handled = co_await handle(**claimed);
   asio::steady_timer timer(co_await asio::this_coro::executor);
-  for (auto pause = kShortestPause;; pause = std::min(pause * 2, kLongestPause)) {
+  for (auto pause = kPauseAfterFailure;; pause = std::min(pause * 2, kLongestPause)) {
     const auto ended = handled ? co_await finish(row.id, mine->owner)
                                : co_await retry(row.id, mine->owner, (*claimed)->attempt);
     if (ended) co_return;
@@ -411,23 +445,20 @@ awaitable<bool> Schedule::handle(const ClaimedRow& row) {
     ++failed_;
     log::warning("timer {} of {} failed at attempt {}, and is tried again: {}", firing.timer.id,
                  firing.timer.kind, firing.attempt, error.what());
+  } catch (...) {
+    ++failed_;
+    log::warning("timer {} of {} failed at attempt {}, and is tried again", firing.timer.id,
+                 firing.timer.kind, firing.attempt);
   }
   co_return false;
 }
 
-// The row stays for a while, out of the index: a put() that is sent twice finds it.
 Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
-  const auto expires =
-      std::chrono::duration_cast<std::chrono::seconds>(clock_.now().time_since_epoch() + kKeepDone);
-  auto made = was_made(
-      co_await store_.update_item(Change(options_.table, id)
-                                      .update("SET expires = :expires REMOVE #owner, due, #shard, payload")
-                                      .when("#owner = :owner")
-                                      .name("#owner", "owner")
-                                      .name("#shard", "shard")
-                                      .value(":owner", Value::string(owner))
-                                      .value(":expires", Value::integer(expires.count()))
-                                      .request()));
+  auto made = was_made(co_await store_.update_item(ended(options_.table, id, clock_.now())
+                                                       .when("#owner = :owner")
+                                                       .value(":owner", Value::string(owner))
+                                                       .value(":end", Value::string(owner))
+                                                       .request()));
   if (!made) co_return std::unexpected(std::move(made).error());
   co_return Result<>{};
 }
@@ -457,21 +488,29 @@ awaitable<void> Schedule::keep_claims() {
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (clock_.elapsed() - last < options_.lease / 3) continue;
     last = clock_.elapsed();
-    const auto active = active_;  // some end while we wait
-    for (const auto& [id, mine] : active) {
-      if (!mine->running) continue;
-      const auto kept =
-          co_await store_.update_item(Change(options_.table, id)
-                                          .update("SET due = :until")
-                                          .when("#owner = :owner")
-                                          .name("#owner", "owner")
-                                          .value(":owner", Value::string(mine->owner))
-                                          .value(":until", Value::integer(now() + options_.lease.count()))
-                                          .request());
-      if (!kept && !failed_its_condition(kept.error()))
-        log::warning("timer {} could not be kept: {}", id, kept.error().message);
+    // All at once: one that takes long must not cost the others their claims.
+    for (const auto& [id, mine] : active_) {
+      if (!mine->running || std::exchange(mine->kept, true)) continue;
+      ++keeping_;
+      asio::co_spawn(timer.get_executor(), keep(id, mine), [this, kept = mine](std::exception_ptr) {
+        kept->kept = false;
+        --keeping_;
+      });
     }
   }
+}
+
+awaitable<void> Schedule::keep(std::string id, std::shared_ptr<Claim> mine) {
+  const auto kept =
+      co_await store_.update_item(Change(options_.table, id)
+                                      .update("SET due = :until")
+                                      .when("#owner = :owner")
+                                      .name("#owner", "owner")
+                                      .value(":owner", Value::string(mine->owner))
+                                      .value(":until", Value::integer(now() + options_.lease.count()))
+                                      .request());
+  if (!kept && !failed_its_condition(kept.error()))
+    log::warning("timer {} could not be kept: {}", id, kept.error().message);
 }
 
 void Schedule::write_metrics(metrics::Exposition& out) const {

@@ -13,9 +13,11 @@
 // by looking, more often the more there is to do.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -75,7 +77,8 @@ class Schedule {
   store::Async<bool> reschedule(std::string id, TimePoint at);
   store::Async<Cancelled> cancel(std::string id);
 
-  // Fires what is due until stop(). A store that fails meanwhile is tried again.
+  // Fires what is due until stop(). A store that fails meanwhile is tried again. Not to be cancelled: stop()
+  // ends it, and waits for the handlers.
   boost::asio::awaitable<void> run();
   // Lets run() finish the handlers that have begun, and return. On the thread of run().
   void stop();
@@ -90,10 +93,12 @@ class Schedule {
     Elapsed since{};
   };
 
+  using SeenRows = std::unordered_map<std::string, Seen>;
+
   // One look at all shards: begins what is due. When the next is due, if that is known.
   store::Async<std::optional<int64_t>> look();
-  store::Async<std::optional<int64_t>> look_at(int shard, std::unordered_map<std::string, Seen>& seen);
-  bool may_be_claimed(const DueRow& row, std::unordered_map<std::string, Seen>& seen) const;
+  store::Async<std::optional<int64_t>> look_at(int shard);
+  bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
 
   void begin(DueRow row);
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
@@ -104,6 +109,7 @@ class Schedule {
   store::Async<void> finish(const std::string& id, const std::string& owner);
   store::Async<void> retry(const std::string& id, const std::string& owner, int attempt);
   boost::asio::awaitable<void> keep_claims();
+  boost::asio::awaitable<void> keep(std::string id, std::shared_ptr<Claim> mine);
 
   boost::asio::awaitable<void> wait(std::chrono::milliseconds length);
   void wake();
@@ -117,13 +123,17 @@ class Schedule {
 
   // On the thread of run().
   std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
-  std::unordered_map<std::string, Seen> seen_;            // overdue claims of others, by timer
-  uint64_t claims_ = 0;
+  std::array<SeenRows, kShards> seen_;                    // overdue claims of others, by timer
+  uint64_t claims_ = 0;                                   // tried
+  uint64_t claimed_ = 0;                                  // made
+  uint64_t refused_ = 0;                                  // that failed, and not because of others
   bool stopping_ = false;
   bool woken_ = false;
-  bool keeping_ = false;
+  size_t keeping_ = 0;  // coroutines that keep claims
   boost::asio::steady_timer* sleep_ = nullptr;
 
+  // For what others have posted to our thread, and that comes when we are gone.
+  const std::shared_ptr<Schedule*> self_ = std::make_shared<Schedule*>(this);
   std::mutex mutex_;
   std::optional<boost::asio::any_io_executor> runner_;  // guarded by mutex_; while run() runs
   int64_t next_look_ = 0;                               // guarded by mutex_; when run() wakes by itself

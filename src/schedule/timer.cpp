@@ -4,22 +4,14 @@
 
 #include <fmt/format.h>
 
-#include "item/number.h"
+#include "store/rows.h"
 
 namespace tabella::schedule {
 namespace {
 
 using item::Value;
-
-std::string text_of(item::ItemView row, std::string_view name) {
-  const auto value = row.find(name);
-  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
-}
-
-int64_t number_of(item::ItemView row, std::string_view name) {
-  const auto value = row.find(name);
-  return value && value->type() == item::Type::N ? item::number_to_int(value->content()).value_or(0) : 0;
-}
+using store::number_of;
+using store::text_of;
 
 // The same on every machine and in every version.
 int shard_of(std::string_view id) {
@@ -74,13 +66,14 @@ DueRow to_due_row(item::ItemView row) {
 ClaimedRow to_claimed_row(item::ItemView row) {
   return {.timer = {.id = text_of(row, "id"),
                     .kind = text_of(row, "kind"),
-                    .at = TimePoint(std::chrono::milliseconds(number_of(row, "at"))),
+                    .at = time_at(number_of(row, "at")),
                     .payload = text_of(row, "payload")},
           .attempt = static_cast<int>(number_of(row, "attempt"))};
 }
 
 std::string owner_of(item::ItemView row) { return text_of(row, "owner"); }
 std::string nonce_of(item::ItemView row) { return text_of(row, "nonce"); }
+std::string end_of(item::ItemView row) { return text_of(row, "end"); }
 bool is_done(item::ItemView row) { return !row.find("due"); }
 
 }  // namespace tabella::schedule

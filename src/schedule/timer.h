@@ -7,6 +7,7 @@
 //   owner      the claim of whoever handles it, unlike all claims before
 //   nonce      which put() or reschedule() made it so
 //   expires    a row that is done stays for a while, without shard and due, and goes by time to live
+//   end        what ended it: the claim that handled it, or a cancellation
 #pragma once
 
 #include <string>
@@ -54,6 +55,7 @@ DueRow to_due_row(item::ItemView row);
 ClaimedRow to_claimed_row(item::ItemView row);
 std::string owner_of(item::ItemView row);
 std::string nonce_of(item::ItemView row);
+std::string end_of(item::ItemView row);
 bool is_done(item::ItemView row);
 
 }  // namespace tabella::schedule

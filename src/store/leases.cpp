@@ -1,6 +1,7 @@
 #include "store/leases.h"
 
 #include "base/ids.h"
+#include "store/rows.h"
 
 namespace tabella::store {
 namespace {
@@ -13,11 +14,6 @@ Item key_of(const std::string& name, const std::string& shard) {
   key.set_member(kName, item::Value::string(name));
   key.set_member(kShard, item::Value::string(shard));
   return item::encode_item(key);
-}
-
-std::string text_of(item::ItemView row, std::string_view attribute) {
-  const auto value = row.find(attribute);
-  return value ? std::string(value->content()) : std::string();
 }
 
 Lease to_lease(item::ItemView row) {

@@ -350,6 +350,9 @@ awaitable<bool> StreamReader::handle(const StreamRecord& record, const Held& hel
     } catch (const std::exception& error) {
       log::warning("{} failed at record {} of {}, and tries again: {}", options_.consumer, record.sequence,
                    options_.table, error.what());
+    } catch (...) {
+      log::warning("{} failed at record {} of {}, and tries again", options_.consumer, record.sequence,
+                   options_.table);
     }
     co_await pause(wait);
   }

@@ -5,27 +5,18 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "base/log.h"
+#include "store/pause.h"
 
 namespace tabella::store {
 
-using boost::asio::awaitable;
-
 namespace {
 
+constexpr int kTries = 5;  // at one step that fails
 constexpr std::chrono::milliseconds kFirstPause{20};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kBetweenNews{10};
 constexpr std::chrono::minutes kPatience{30};  // an index over a large table takes its time
-
-awaitable<void> pause(std::chrono::milliseconds length) {
-  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, length);
-  co_await timer.async_wait(boost::asio::use_awaitable);
-}
 
 // Nothing if there is no such table.
 Async<std::optional<TableDescription>> find_table(Store& store, const std::string& name) {
@@ -41,24 +32,6 @@ bool is_settled(const TableDescription& table) {
          });
 }
 
-Async<TableDescription> wait_until_settled(Store& store, const std::string& name) {
-  const auto begun = std::chrono::steady_clock::now();
-  auto news = begun + kBetweenNews;
-  for (auto length = kFirstPause;; length = std::min(length * 2, kLongestPause)) {
-    auto table = co_await find_table(store, name);
-    if (!table) co_return std::unexpected(std::move(table).error());
-    if (*table && is_settled(**table)) co_return std::move(**table);
-    const auto now = std::chrono::steady_clock::now();
-    if (now - begun > kPatience)
-      co_return fail(ErrorCode::unavailable, fmt::format("the table {} does not become active", name));
-    if (now > news) {
-      log::info("waiting for the table {} to become active", name);
-      news = now + kBetweenNews;
-    }
-    co_await pause(length);
-  }
-}
-
 const IndexDescription* find_index(const std::vector<IndexDescription>& indexes, std::string_view name) {
   const auto at = std::ranges::find(indexes, name, [](const auto& index) { return index.definition.name; });
   return at == indexes.end() ? nullptr : &*at;
@@ -71,6 +44,15 @@ bool same_types(const TableDefinition& planned, const TableDefinition& found) {
   });
 }
 
+// Whether an index holds what another would.
+bool shows(const IndexDefinition& found, const IndexDefinition& planned) {
+  if (found.projection == ProjectionType::all || planned.projection == ProjectionType::keys_only) return true;
+  if (planned.projection == ProjectionType::all) return false;
+  const auto held = found.non_key_attributes.value_or(std::vector<std::string>());
+  return std::ranges::all_of(planned.non_key_attributes.value_or(std::vector<std::string>()),
+                             [&](const auto& name) { return std::ranges::find(held, name) != held.end(); });
+}
+
 // What stands between a plan and a table and cannot be changed by us; empty: nothing.
 std::string conflict(const TablePlan& plan, const TableDescription& table) {
   const auto& planned = plan.definition;
@@ -81,6 +63,9 @@ std::string conflict(const TablePlan& plan, const TableDescription& table) {
     const auto* there = find_index(table.global_indexes, index.name);
     if (there && there->definition.key_schema != index.key_schema)
       return fmt::format("the index {} of the table {} is there, with other keys", index.name, planned.name);
+    if (there && !shows(there->definition, index))
+      return fmt::format("the index {} of the table {} is there, and lacks attributes that it should hold",
+                         index.name, planned.name);
   }
   for (const auto& index : planned.local_indexes.value_or(std::vector<IndexDefinition>()))
     if (!find_index(table.local_indexes, index.name))
@@ -109,62 +94,75 @@ Async<bool> lacks_time_to_live(Store& store, const TablePlan& plan) {
   co_return false;
 }
 
-// Somebody else who starts at the same time may be faster.
 template <class T>
-bool has_failed(const Result<T>& made) {
-  return !made && made.error().code != ErrorCode::resource_in_use;
+Result<> without_value(Result<T> result) {
+  if (!result) return std::unexpected(std::move(result).error());
+  return {};
 }
 
-Async<void> add_index(Store& store, const TablePlan& plan, const IndexDefinition& index) {
+Async<void> add_index(Store& store, const TablePlan& plan, IndexDefinition index) {
   UpdateTableRequest request{.table = plan.definition.name};
   // Only those of the index: the others are the table's already.
   for (const auto& key : index.key_schema)
     for (const auto& attribute : plan.definition.attributes)
       if (attribute.name == key.name) request.attributes.push_back(attribute);
-  request.global_index_updates.push_back({.create = index});
   log::info("adding the index {} to the table {}", index.name, plan.definition.name);
-  auto added = co_await store.update_table(std::move(request));
-  if (has_failed(added)) co_return std::unexpected(std::move(added).error());
-  auto settled = co_await wait_until_settled(store, plan.definition.name);
-  if (!settled) co_return std::unexpected(std::move(settled).error());
-  co_return Result<>{};
+  request.global_index_updates.push_back({.create = std::move(index)});
+  co_return without_value(co_await store.update_table(std::move(request)));
 }
 
-Async<void> create(Store& store, const TablePlan& plan) {
+// Takes the next step towards the plan. True if there was none left to take.
+Async<bool> take_step(Store& store, const TablePlan& plan, const std::optional<TableDescription>& table) {
   const auto& name = plan.definition.name;
-  auto table = co_await find_table(store, name);
-  if (!table) co_return std::unexpected(std::move(table).error());
-  if (!*table) {
+  Result<> taken;
+  if (!table) {
     log::info("creating the table {}", name);
-    auto made = co_await store.create_table({.definition = plan.definition, .tags = {}});
-    if (has_failed(made)) co_return std::unexpected(std::move(made).error());
-  }
-  auto settled = co_await wait_until_settled(store, name);
-  if (!settled) co_return std::unexpected(std::move(settled).error());
-  if (auto wrong = conflict(plan, *settled); !wrong.empty())
-    co_return fail(ErrorCode::resource_in_use, std::move(wrong));
-  for (const auto& index : missing_indexes(plan, *settled))
-    if (auto added = co_await add_index(store, plan, index); !added) co_return added;
-  if (plan.definition.stream && !settled->definition.stream) {
+    taken = without_value(co_await store.create_table({.definition = plan.definition, .tags = {}}));
+  } else if (auto indexes = missing_indexes(plan, *table); !indexes.empty()) {
+    taken = co_await add_index(store, plan, std::move(indexes.front()));
+  } else if (plan.definition.stream && !table->definition.stream) {
     log::info("enabling the stream of the table {}", name);
-    auto enabled = co_await store.update_table(
+    taken = without_value(co_await store.update_table(
         {.table = name,
-         .stream = UpdateTableRequest::Stream{.enabled = true, .view = plan.definition.stream}});
-    if (has_failed(enabled)) co_return std::unexpected(std::move(enabled).error());
-    if (auto again = co_await wait_until_settled(store, name); !again)
-      co_return std::unexpected(std::move(again).error());
+         .stream = UpdateTableRequest::Stream{.enabled = true, .view = plan.definition.stream}}));
+  } else {
+    const auto lacks = co_await lacks_time_to_live(store, plan);
+    if (!lacks) co_return std::unexpected(lacks.error());
+    if (!*lacks) co_return true;
+    log::info("enabling time to live on the table {}", name);
+    taken = without_value(co_await store.update_time_to_live(
+        {.table = name, .enabled = true, .attribute = *plan.time_to_live}));
   }
-  const auto lacks = co_await lacks_time_to_live(store, plan);
-  if (!lacks) co_return std::unexpected(lacks.error());
-  if (!*lacks) co_return Result<>{};
-  log::info("enabling time to live on the table {}", name);
-  auto enabled =
-      co_await store.update_time_to_live({.table = name, .enabled = true, .attribute = *plan.time_to_live});
-  if (enabled) co_return Result<>{};
-  // Whoever was faster has enabled the same.
-  const auto still_lacks = co_await lacks_time_to_live(store, plan);
-  if (still_lacks && !*still_lacks) co_return Result<>{};
-  co_return std::unexpected(std::move(enabled).error());
+  if (!taken) co_return std::unexpected(std::move(taken).error());
+  co_return false;
+}
+
+// Step by step, looking at the table as it is before each: somebody else may take the same steps at the same
+// time, and answers get lost. So a step that fails is no failure yet.
+Async<void> create(Store& store, const TablePlan& plan) {
+  const auto begun = std::chrono::steady_clock::now();
+  auto news = begun + kBetweenNews;
+  int failures = 0;
+  for (auto length = kFirstPause;; length = std::min(length * 2, kLongestPause)) {
+    auto table = co_await find_table(store, plan.definition.name);
+    if (!table) co_return std::unexpected(std::move(table).error());
+    if (!*table || is_settled(**table)) {
+      if (auto wrong = *table ? conflict(plan, **table) : ""; !wrong.empty())
+        co_return fail(ErrorCode::resource_in_use, std::move(wrong));
+      auto done = co_await take_step(store, plan, *table);
+      if (done && *done) co_return Result<>{};
+      if (!done && ++failures >= kTries) co_return std::unexpected(std::move(done).error());
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (now - begun > kPatience)
+      co_return fail(ErrorCode::unavailable,
+                     fmt::format("the table {} does not become active", plan.definition.name));
+    if (now > news) {
+      log::info("waiting for the table {} to become active", plan.definition.name);
+      news = now + kBetweenNews;
+    }
+    co_await pause_for(length);
+  }
 }
 
 // What a table lacks, in words.

@@ -5,16 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "net/http.h"
 
 namespace tabella::wire {
 namespace {
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
 
 // The q of ";q=0.5;…": the first that there is; what cannot be read counts as 1.
 double quality(std::string_view parameters) {

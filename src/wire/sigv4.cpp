@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/checksum.h"
+#include "base/text.h"
 #include "protocol/signature.h"
 
 namespace tabella::wire {
@@ -14,7 +15,6 @@ namespace {
 
 using net::HttpRequest;
 using protocol::basic_date;
-using protocol::split;
 
 constexpr std::time_t kMaxSkew = 15 * 60;
 

@@ -55,15 +55,20 @@ class Schedules : public StoreContract {
     Firing firing;
   };
 
-  std::unique_ptr<Schedule> make(std::string worker, Schedule::Handler handler) {
-    auto schedule = std::make_unique<Schedule>(store(), clock(),
-                                               Schedule::Options{.table = "timers",
-                                                                 .worker = std::move(worker),
-                                                                 .lease = milliseconds{400},
-                                                                 .poll = milliseconds{20},
-                                                                 .first_retry = milliseconds{50}});
+  static Schedule::Options options(std::string worker) {
+    return {.table = "timers",
+            .worker = std::move(worker),
+            .lease = milliseconds{400},
+            .poll = milliseconds{20},
+            .first_retry = milliseconds{50}};
+  }
+  std::unique_ptr<Schedule> make(Schedule::Options options, Schedule::Handler handler) {
+    auto schedule = std::make_unique<Schedule>(store(), clock(), std::move(options));
     schedule->on("test", std::move(handler));
     return schedule;
+  }
+  std::unique_ptr<Schedule> make(std::string worker, Schedule::Handler handler) {
+    return make(options(std::move(worker)), std::move(handler));
   }
   std::unique_ptr<Schedule> make(std::string worker) {
     return make(std::move(worker), [this](const Firing& firing) -> boost::asio::awaitable<void> {
@@ -248,6 +253,43 @@ TEST_P(Schedules, TakeOverFromOneThatDiedAndSaySo) {
   heir.stop();
   ASSERT_EQ(fired().size(), 2u);
   EXPECT_EQ(fired()[1].firing.attempt, 2);
+}
+
+// They never look by themselves here: whatever fires has woken them.
+TEST_P(Schedules, AreWokenByWhatIsSetInTheirProcess) {
+  make_table();
+  auto alone = options("one");
+  alone.poll = std::chrono::hours{1};
+  alone.concurrency = 1;
+  std::atomic<bool> hold = true;
+  Process process(make(alone, [&](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    if (firing.timer.payload == "fails" && firing.attempt == 1) throw 1;  // not even an exception
+    boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+    while (firing.timer.payload == "waits" && hold) {
+      timer.expires_after(milliseconds{5});
+      co_await timer.async_wait(boost::asio::use_awaitable);
+    }
+  }));
+  auto& schedule = process.schedule();
+  std::this_thread::sleep_for(milliseconds{100});  // it has looked, and sleeps
+  set(schedule, "late", in(std::chrono::hours{1}));
+  set(schedule, "soon", in(milliseconds{30}));
+  EXPECT_TRUE(eventually_fired(1));
+  EXPECT_TRUE(*run(schedule.reschedule("late", in(milliseconds{30}))));
+  EXPECT_TRUE(eventually_fired(2)) << "a timer that was put forward";
+  set(schedule, "tried twice", in(milliseconds{0}), "fails");
+  EXPECT_TRUE(eventually_fired(4)) << "one that failed";
+  set(schedule, "long", in(milliseconds{0}), "waits");
+  EXPECT_TRUE(eventually_fired(5));
+  set(schedule, "long", in(milliseconds{0}), "again");  // while it runs
+  set(schedule, "behind", in(milliseconds{0}));         // while there is no room
+  std::this_thread::sleep_for(milliseconds{50});
+  EXPECT_EQ(fired().size(), 5u);
+  hold = false;
+  EXPECT_TRUE(eventually_fired(7)) << "what had to wait";
+  process.stop();
+  EXPECT_EQ(fired().size(), 7u);
 }
 
 TEST_P(Schedules, ShareTheirTimers) {

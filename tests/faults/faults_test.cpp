@@ -316,6 +316,7 @@ TEST_F(Faults, FireEveryTimerOnce) {
   });
   ASSERT_TRUE(test::run(store::prepare_tables(direct_, {schedule::plan("timers")}, store::Missing::create)));
   constexpr size_t kTimers = 200;
+  std::set<std::string> cancelled;
   std::atomic<bool> all_set = false;
   asio::io_context context(1);
   asio::co_spawn(context, schedule.run(), [](std::exception_ptr failure) {
@@ -327,17 +328,39 @@ TEST_F(Faults, FireEveryTimerOnce) {
                                           .kind = "test",
                                           .at = clock_.now() + milliseconds{i % 20},
                                           .payload = ""})));
+    // Moved, and cancelled, through the same faults.
+    for (size_t i = 0; i < kTimers; ++i) {
+      const auto id = fmt::format("moved{}", i);
+      EXPECT_TRUE(test::run(schedule.put(
+          {.id = id, .kind = "test", .at = clock_.now() + std::chrono::hours{1}, .payload = ""})));
+      const auto moved = test::run(schedule.reschedule(id, clock_.now() + milliseconds{i % 20}));
+      EXPECT_TRUE(moved && *moved);
+      const auto lost = fmt::format("cancelled{}", i);
+      EXPECT_TRUE(test::run(
+          schedule.put({.id = lost, .kind = "test", .at = clock_.now() + milliseconds{50}, .payload = ""})));
+      const auto gone = test::run(schedule.cancel(lost));
+      EXPECT_TRUE(gone) << gone.error().message;
+      if (gone && *gone == schedule::Cancelled::yes) cancelled.insert(lost);
+    }
     all_set = true;
   });
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while ((fired.size() < kTimers || !all_set) && std::chrono::steady_clock::now() < until)
+  const auto fired_of = [&](std::string_view kind) {
+    return static_cast<size_t>(
+        std::ranges::count_if(fired, [&](const auto& entry) { return entry.first.starts_with(kind); }));
+  };
+  while ((fired_of("t") < kTimers || fired_of("moved") < kTimers || !all_set) &&
+         std::chrono::steady_clock::now() < until)
     context.run_for(milliseconds{20});
   setter.join();
   context.run_for(milliseconds{500});  // whatever might come twice
   schedule.stop();
   context.run_for(std::chrono::seconds{20});
-  EXPECT_EQ(fired.size(), kTimers);
+  EXPECT_EQ(fired_of("t"), kTimers);
+  EXPECT_EQ(fired_of("moved"), kTimers);
   for (const auto& [id, times] : fired) EXPECT_EQ(times, 1) << id;
+  EXPECT_GT(cancelled.size(), kTimers / 2);
+  for (const auto& id : cancelled) EXPECT_FALSE(fired.contains(id)) << id;
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ remote::RemoteOptions options_for(const std::string& url) {
   options.calls.endpoint = *remote::parse_endpoint(url, "us-east-1");
   options.calls.credentials.given = remote::Credentials{.access_key = "processes", .secret_key = "secret"};
   options.calls.retry.longest_pause = milliseconds{200};
-  options.calls.retry.attempts = 50;
+  options.calls.retry.attempts = 1000;
+  options.calls.retry.quota = 1'000'000;
   options.stream_poll = milliseconds{20};
   return options;
 }
