@@ -263,7 +263,7 @@ awaitable<void> Schedule::run() {
   });
 
   bool table_made = false;
-  auto idle = kShortestPause;
+  auto idle = options_.busy_poll;
   uint64_t claimed_before = 0;
   uint64_t refused_before = 0;
   while (!stopping_) {
@@ -289,7 +289,7 @@ awaitable<void> Schedule::run() {
     const bool fails = !failure.empty() || std::exchange(refused_before, refused_) != refused_;
     const bool works = std::exchange(claimed_before, claimed_) != claimed_;
     // The more there is to do the sooner we look again; what is known to be due wakes us when it is.
-    idle = works ? kShortestPause : std::min(idle * 2, std::max(options_.poll, kShortestPause));
+    idle = works ? options_.busy_poll : std::min(idle * 2, std::max(options_.poll, options_.busy_poll));
     auto length = idle;
     if (next) length = std::min(length, std::max(milliseconds(*next - now()), kShortestPause));
     co_await wait(fails ? std::max(length, kPauseAfterFailure) : length);
@@ -388,6 +388,7 @@ awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
   auto claimed = co_await claim(row, mine->owner);
   if (!claimed) {
     ++refused_;
+    wake();
     log::warning("timer {} could not be claimed: {}", row.id, claimed.error().message);
     co_return;
   }

@@ -55,7 +55,9 @@ class Schedule {
     std::string table = "tabella-timers";
     std::string worker;  // unlike all others that run; empty: a name is made up
     std::chrono::milliseconds lease{30'000};
-    // How long, at most, until timers of other processes are looked for.
+    // How often timers of other processes are looked for: when there was something to do, and at least. Where
+    // there are no other processes nobody needs to look.
+    std::chrono::milliseconds busy_poll{5};
     std::chrono::milliseconds poll{1'000};
     size_t concurrency = 64;  // handlers at once
     std::chrono::milliseconds first_retry{1'000};

@@ -259,7 +259,7 @@ TEST_P(Schedules, TakeOverFromOneThatDiedAndSaySo) {
 TEST_P(Schedules, AreWokenByWhatIsSetInTheirProcess) {
   make_table();
   auto alone = options("one");
-  alone.poll = std::chrono::hours{1};
+  alone.busy_poll = alone.poll = std::chrono::hours{1};
   alone.concurrency = 1;
   std::atomic<bool> hold = true;
   Process process(make(alone, [&](const Firing& firing) -> boost::asio::awaitable<void> {

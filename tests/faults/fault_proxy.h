@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -38,6 +39,12 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
+  // The next request meets this one.
+  void meet(Fault fault) {
+    const std::lock_guard lock(mutex_);
+    next_ = fault;
+  }
+
   uint16_t port() const { return acceptor_.local_endpoint().port(); }
   int faults() const { return faults_; }
 
@@ -55,6 +62,7 @@ class FaultProxy {
   std::atomic<bool> stopping_ = false;
   std::atomic<int> faults_ = 0;
   std::mutex mutex_;
+  std::optional<Fault> next_;       // guarded by mutex_
   std::mt19937 random_;             // guarded by mutex_
   std::list<std::thread> threads_;  // guarded by mutex_
   std::thread accepting_;

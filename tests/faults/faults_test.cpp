@@ -20,6 +20,7 @@
 #include "item/number.h"
 #include "remote/remote_store.h"
 #include "schedule/schedule.h"
+#include "store/pause.h"
 #include "store/stream_reader.h"
 #include "store/tables.h"
 #include "support/folder.h"
@@ -312,7 +313,7 @@ TEST_F(Faults, FireEveryTimerOnce) {
   schedule.on("test", [&](const schedule::Firing& firing) -> awaitable<void> {
     ++fired[firing.timer.id];
     EXPECT_EQ(firing.attempt, 1);
-    co_return;
+    co_await store::pause_for(milliseconds{10});  // long enough for something to be sent again meanwhile
   });
   ASSERT_TRUE(test::run(store::prepare_tables(direct_, {schedule::plan("timers")}, store::Missing::create)));
   constexpr size_t kTimers = 200;
@@ -361,6 +362,36 @@ TEST_F(Faults, FireEveryTimerOnce) {
   for (const auto& [id, times] : fired) EXPECT_EQ(times, 1) << id;
   EXPECT_GT(cancelled.size(), kTimers / 2);
   for (const auto& id : cancelled) EXPECT_FALSE(fired.contains(id)) << id;
+}
+
+// The timer is moved, and fires; only then comes what was sent again because the answer was lost.
+TEST_F(Faults, MoveATimerOnce) {
+  test::FaultProxy proxy(port_, 0, 1);
+  auto options = options_for(proxy.port());
+  options.calls.retry.first_pause = options.calls.retry.longest_pause = milliseconds{400};
+  remote::RemoteStore slow_to_retry(std::move(options), clock_);
+  schedule::Schedule setter(slow_to_retry, clock_, {.table = "timers"});
+  schedule::Schedule schedule(direct_, clock_, {.table = "timers", .poll = milliseconds{5}});
+  std::map<std::string, int> fired;
+  schedule.on("test", [&](const schedule::Firing& firing) -> awaitable<void> {
+    ++fired[firing.timer.id];
+    co_await store::pause_for(milliseconds{600});
+  });
+  ASSERT_TRUE(test::run(store::prepare_tables(direct_, {schedule::plan("timers")}, store::Missing::create)));
+  asio::io_context context(1);
+  asio::co_spawn(context, schedule.run(), [](std::exception_ptr) {});
+  std::thread thread([&] { context.run(); });
+  for (const auto* id : {"a", "b", "c", "d", "e"}) {
+    EXPECT_TRUE(test::run(
+        setter.put({.id = id, .kind = "test", .at = clock_.now() + std::chrono::hours{1}, .payload = ""})));
+    proxy.meet(test::Fault::reset_after);
+    const auto moved = test::run(setter.reschedule(id, clock_.now()));
+    EXPECT_TRUE(moved && *moved);
+  }
+  std::this_thread::sleep_for(milliseconds{1500});  // whatever might come twice
+  asio::post(context, [&] { schedule.stop(); });
+  thread.join();
+  EXPECT_EQ(fired, (std::map<std::string, int>{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}, {"e", 1}}));
 }
 
 }  // namespace
