@@ -2,7 +2,8 @@
 //
 //   store_bench embedded:FOLDER|URL prepare              makes the tables and their items
 //   store_bench embedded:FOLDER|URL OPERATION SECONDS    prints how many were answered in a second
-#include <atomic>
+//   store_bench embedded:FOLDER|URL timers SECONDS       prints how late timers fired: median, 99th percentile, worst, in ms
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "base/ids.h"
 #include "engine/engine.h"
 #include "remote/remote_store.h"
+#include "schedule/schedule.h"
 #include "store/tables.h"
 
 namespace tabella {
@@ -83,8 +85,9 @@ awaitable<void> load(store::Store& store, std::string table, std::vector<item::I
 }
 
 awaitable<void> prepare(store::Store& store) {
-  expect(co_await store::prepare_tables(store, {plan("bench", false), plan("events", true)},
-                                        store::Missing::create));
+  expect(co_await store::prepare_tables(
+      store, {plan("bench", false), plan("events", true), schedule::plan("bench-timers")},
+      store::Missing::create));
   std::vector<item::Item> items;
   for (int i = 0; i < kItems; ++i) items.push_back(item(static_cast<uint64_t>(i)));
   co_await load(store, "bench", std::move(items));
@@ -127,6 +130,34 @@ void run(boost::asio::io_context& context, awaitable<void> work) {
   });
 }
 
+awaitable<void> set_timers(schedule::Schedule& schedule, const Clock& clock, int from, int step, int count, int within) {
+  for (int i = from; i < count; i += step) {
+    const auto at = clock.now() + std::chrono::milliseconds(1000 + random_bits() % static_cast<uint64_t>(within));
+    expect(co_await schedule.put({.id = fmt::format("bench-{}", i), .kind = "bench", .at = at, .payload = ""}));
+  }
+}
+
+// Five hundred in a second.
+void fire_timers(store::Store& store, const Clock& clock, bool alone, double seconds) {
+  schedule::Schedule::Options options{.table = "bench-timers"};
+  if (alone) options.busy_poll = options.poll = std::chrono::hours{1};
+  schedule::Schedule schedule(store, clock, options);
+  const int count = static_cast<int>(500 * seconds);
+  std::vector<double> late;
+  boost::asio::io_context context(1);
+  schedule.on("bench", [&](const schedule::Firing& firing) -> awaitable<void> {
+    late.push_back(std::chrono::duration<double, std::milli>(clock.now() - firing.timer.at).count());
+    if (static_cast<int>(late.size()) == count) schedule.stop();
+    co_return;
+  });
+  run(context, schedule.run());
+  for (int i = 0; i < 16; ++i)
+    run(context, set_timers(schedule, clock, i, 16, count, static_cast<int>(seconds * 1000)));
+  context.run();
+  std::ranges::sort(late);
+  fmt::print("{:.1f} {:.1f} {:.1f}\n", late[late.size() / 2], late[late.size() * 99 / 100], late.back());
+}
+
 std::unique_ptr<store::Store> open(const std::string& name, const Clock& clock) {
   if (name.starts_with("embedded:"))
     return std::make_unique<engine::Engine>(engine::Engine::Options{.folder = name.substr(9)}, clock);
@@ -152,6 +183,10 @@ int main(int argc, char** argv) try {
     return 0;
   }
   const auto seconds = std::chrono::duration<double>(std::stod(argv[3]));
+  if (operation == "timers") {
+    fire_timers(*store, clock, std::string(argv[1]).starts_with("embedded:"), std::stod(argv[3]));
+    return 0;
+  }
   const auto begun = SteadyClock::now();
   const auto until = begun + std::chrono::duration_cast<SteadyClock::duration>(seconds);
   int64_t count = 0;

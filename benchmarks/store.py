@@ -57,6 +57,8 @@ def main():
                 for name, store in stores.items():
                     figures[operation, name].append(float(ask(store, operation, options.seconds)))
                 figures[operation, "wrk to Tabella"].append(wrk(tabella.port, operation, options.seconds))
+        print("timers", flush=True)
+        late = {name: ask(store, "timers", options.seconds).split() for name, store in stores.items()}
     finally:
         tabella.stop()
         local.stop()
@@ -70,6 +72,10 @@ def main():
     print(f"{'remote / embedded':24}" + "".join(f"{median[o, 'remote to Tabella'] / median[o, 'embedded']:12.2f}" for o in OPERATIONS))
     print(f"{'Tabella / DynamoDB Local':24}" + "".join(
         f"{median[o, 'remote to Tabella'] / median[o, 'remote to DynamoDB Local']:12.1f}" for o in OPERATIONS))
+
+    print(f"\n{'timers fire late by, ms':24}{'median':>12}{'99 %':>12}{'worst':>12}")
+    for name, figures in late.items():
+        print(f"{name:24}" + "".join(f"{figure:>12}" for figure in figures))
 
 
 if __name__ == "__main__":
