@@ -262,31 +262,12 @@ awaitable<void> Schedule::run() {
     wake();
   });
 
-  bool table_made = false;
   auto idle = options_.busy_poll;
   uint64_t claimed_before = 0;
   uint64_t refused_before = 0;
   while (!stopping_) {
-    std::string failure;
-    std::optional<int64_t> next;
-    try {
-      if (!table_made) {
-        const auto made = co_await prepare_tables(store_, {plan(options_.table)}, store::Missing::create);
-        if (!made) failure = made.error().message;
-        table_made = made.has_value();
-      }
-      if (table_made) {
-        const auto looked = co_await look();
-        if (looked)
-          next = *looked;
-        else
-          failure = looked.error().message;
-      }
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-    if (!failure.empty()) log::warning("the timers of {}: {}", options_.table, failure);
-    const bool fails = !failure.empty() || std::exchange(refused_before, refused_) != refused_;
+    const auto [failed, next] = co_await try_to_look();
+    const bool fails = std::exchange(refused_before, refused_) != refused_ || failed;
     const bool works = std::exchange(claimed_before, claimed_) != claimed_;
     // The more there is to do the sooner we look again; what is known to be due wakes us when it is.
     idle = works ? options_.busy_poll : std::min(idle * 2, std::max(options_.poll, options_.busy_poll));
@@ -295,6 +276,26 @@ awaitable<void> Schedule::run() {
     co_await wait(fails ? std::max(length, kPauseAfterFailure) : length);
   }
   while (!active_.empty() || keeping_ > 0) co_await wait(milliseconds{500});
+}
+
+awaitable<Schedule::Looked> Schedule::try_to_look() {
+  std::string failure;
+  try {
+    if (!table_made_) {
+      const auto made = co_await prepare_tables(store_, {plan(options_.table)}, store::Missing::create);
+      table_made_ = made.has_value();
+      if (!made) failure = made.error().message;
+    }
+    if (table_made_) {
+      const auto looked = co_await look();
+      if (looked) co_return Looked{.next = *looked};
+      failure = looked.error().message;
+    }
+  } catch (const std::exception& error) {
+    failure = error.what();
+  }
+  log::warning("the timers of {}: {}", options_.table, failure);
+  co_return Looked{.failed = true};
 }
 
 Async<std::optional<int64_t>> Schedule::look() {

@@ -97,7 +97,13 @@ class Schedule {
 
   using SeenRows = std::unordered_map<std::string, Seen>;
 
-  // One look at all shards: begins what is due. When the next is due, if that is known.
+  // Looks, and makes the table before the first time. What fails is logged.
+  struct Looked {
+    bool failed = false;
+    std::optional<int64_t> next;  // when the next is due, if that is known
+  };
+  boost::asio::awaitable<Looked> try_to_look();
+  // At all shards: begins what is due. When the next is due, if that is known.
   store::Async<std::optional<int64_t>> look();
   store::Async<std::optional<int64_t>> look_at(int shard);
   bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
@@ -129,6 +135,7 @@ class Schedule {
   uint64_t claims_ = 0;                                   // tried
   uint64_t claimed_ = 0;                                  // made
   uint64_t refused_ = 0;                                  // that failed, and not because of others
+  bool table_made_ = false;
   bool stopping_ = false;
   bool woken_ = false;
   size_t keeping_ = 0;  // coroutines that keep claims

@@ -3,10 +3,10 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <boost/asio/post.hpp>
 
 #include "contract/contract.h"
 #include "schedule/schedule.h"
+#include "support/own_thread.h"
 
 namespace tabella::contract {
 namespace {
@@ -16,37 +16,7 @@ using schedule::Firing;
 using schedule::Schedule;
 using std::chrono::milliseconds;
 
-// A schedule on a thread of its own, as in a process of its own.
-class Process {
- public:
-  explicit Process(std::unique_ptr<Schedule> schedule)
-      : schedule_(std::move(schedule)), context_(std::make_unique<boost::asio::io_context>(1)) {
-    boost::asio::co_spawn(*context_, schedule_->run(), [](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
-    });
-    thread_ = std::thread([this] { context_->run(); });
-  }
-  ~Process() { stop(); }
-
-  Schedule& schedule() { return *schedule_; }
-
-  void stop() {
-    if (!thread_.joinable()) return;
-    boost::asio::post(*context_, [this] { schedule_->stop(); });
-    thread_.join();
-  }
-
-  // Ends as a killed process does. To be kept until the store has answered what it was asked last.
-  void die() {
-    context_->stop();
-    thread_.join();
-  }
-
- private:
-  std::unique_ptr<Schedule> schedule_;
-  std::unique_ptr<boost::asio::io_context> context_;
-  std::thread thread_;
-};
+using Process = test::OwnThread<Schedule>;
 
 class Schedules : public StoreContract {
  protected:
@@ -111,10 +81,10 @@ class Schedules : public StoreContract {
 TEST_P(Schedules, FireWhatIsDueOnceAndNotBefore) {
   make_table();
   Process process(make("one"));
-  EXPECT_EQ(set(process.schedule(), "now", in(milliseconds{-10}), "first"), "ok");
+  EXPECT_EQ(set(*process, "now", in(milliseconds{-10}), "first"), "ok");
   EXPECT_TRUE(eventually_fired(1));
   const auto late = in(milliseconds{150});
-  EXPECT_EQ(set(process.schedule(), "later", late, "second"), "ok");
+  EXPECT_EQ(set(*process, "later", late, "second"), "ok");
   EXPECT_TRUE(eventually_fired(2));
   std::this_thread::sleep_for(milliseconds{100});
   const auto all = fired();
@@ -171,7 +141,7 @@ TEST_P(Schedules, TryAgainWhatFailedAndCountTheAttempts) {
     if (firing.attempt < 3) throw std::runtime_error("not now");
     co_return;
   }));
-  set(process.schedule(), "stubborn", in(milliseconds{0}));
+  set(*process, "stubborn", in(milliseconds{0}));
   EXPECT_TRUE(eventually_fired(3));
   process.stop();
   const auto all = fired();
@@ -183,12 +153,12 @@ TEST_P(Schedules, LeaveKindsThatTheyDoNotKnowToOthers) {
   make_table();
   Process process(make("one"));
   for (int i = 0; i < 30; ++i)
-    ASSERT_TRUE(run(process.schedule().put(
+    ASSERT_TRUE(run(process->put(
         {.id = fmt::format("other{}", i), .kind = "unknown", .at = in(milliseconds{-1}), .payload = ""})));
-  set(process.schedule(), "known", in(milliseconds{0}));
+  set(*process, "known", in(milliseconds{0}));
   EXPECT_TRUE(eventually_fired(1));
   EXPECT_EQ(fired()[0].firing.timer.id, "known");
-  EXPECT_EQ(*run(process.schedule().cancel("other3")), Cancelled::yes) << "nobody has claimed it";
+  EXPECT_EQ(*run(process->cancel("other3")), Cancelled::yes) << "nobody has claimed it";
 }
 
 TEST_P(Schedules, SayThatATimerIsRunningWhenItIsCancelled) {
@@ -203,9 +173,9 @@ TEST_P(Schedules, SayThatATimerIsRunningWhenItIsCancelled) {
     }
     throw std::runtime_error("would be tried again");
   }));
-  set(process.schedule(), "long", in(milliseconds{0}));
+  set(*process, "long", in(milliseconds{0}));
   EXPECT_TRUE(eventually_fired(1));
-  EXPECT_EQ(*run(process.schedule().cancel("long")), Cancelled::running);
+  EXPECT_EQ(*run(process->cancel("long")), Cancelled::running);
   go_on = true;
   std::this_thread::sleep_for(milliseconds{200});
   process.stop();
@@ -226,7 +196,7 @@ TEST_P(Schedules, KeepWhatTheyHandleHoweverLongItTakes) {
   };
   Process one(make("one", slow));
   Process two(make("two", slow));
-  set(one.schedule(), "long", in(milliseconds{0}));
+  set(*one, "long", in(milliseconds{0}));
   EXPECT_TRUE(eventually_fired(1));
   for (int i = 0; i < 250; ++i) {
     advance(milliseconds{8});
@@ -245,7 +215,7 @@ TEST_P(Schedules, TakeOverFromOneThatDiedAndSaySo) {
     boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, std::chrono::hours{1});
     co_await timer.async_wait(boost::asio::use_awaitable);
   }));
-  set(doomed.schedule(), "a", in(milliseconds{0}));
+  set(*doomed, "a", in(milliseconds{0}));
   EXPECT_TRUE(eventually_fired(1));
   doomed.die();
   Process heir(make("heir"));
@@ -271,7 +241,7 @@ TEST_P(Schedules, AreWokenByWhatIsSetInTheirProcess) {
       co_await timer.async_wait(boost::asio::use_awaitable);
     }
   }));
-  auto& schedule = process.schedule();
+  auto& schedule = *process;
   std::this_thread::sleep_for(milliseconds{100});  // it has looked, and sleeps
   set(schedule, "late", in(std::chrono::hours{1}));
   set(schedule, "soon", in(milliseconds{30}));
@@ -299,7 +269,7 @@ TEST_P(Schedules, ShareTheirTimers) {
     processes.push_back(std::make_unique<Process>(make(fmt::format("worker-{}", i))));
   constexpr int kTimers = 300;
   for (int i = 0; i < kTimers; ++i)
-    set(processes[static_cast<size_t>(i) % 3]->schedule(), fmt::format("t{}", i), in(milliseconds{i % 50}));
+    set(**processes[static_cast<size_t>(i) % 3], fmt::format("t{}", i), in(milliseconds{i % 50}));
   EXPECT_TRUE(eventually_fired(kTimers));
   for (const auto& process : processes) process->stop();
   EXPECT_EQ(fired().size(), static_cast<size_t>(kTimers)) << "nobody died: nothing comes twice";

@@ -4,11 +4,11 @@
 #include <thread>
 
 #include <fmt/format.h>
-#include <boost/asio/post.hpp>
 
 #include "contract/contract.h"
 #include "item/number.h"
 #include "store/stream_reader.h"
+#include "support/own_thread.h"
 
 namespace tabella::contract {
 namespace {
@@ -45,38 +45,7 @@ class Handled {
   std::vector<std::pair<std::string, int64_t>> all_;
 };
 
-// A reader on a thread of its own.
-class Worker {
- public:
-  Worker(store::Store& store, const Clock& clock, StreamReader::Options options,
-         StreamReader::Handler handler)
-      : reader_(std::make_unique<StreamReader>(store, clock, std::move(options), std::move(handler))),
-        context_(std::make_unique<boost::asio::io_context>(1)) {
-    boost::asio::co_spawn(*context_, reader_->run(), [](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
-    });
-    thread_ = std::thread([this] { context_->run(); });
-  }
-  ~Worker() { stop(); }
-
-  void stop() {
-    if (!thread_.joinable()) return;
-    boost::asio::post(*context_, [this] { reader_->stop(); });
-    thread_.join();
-  }
-
-  // Ends as a killed process does: where it stands, with all it holds. To be kept until the store has
-  // answered what it was asked last.
-  void die() {
-    context_->stop();
-    thread_.join();
-  }
-
- private:
-  std::unique_ptr<StreamReader> reader_;
-  std::unique_ptr<boost::asio::io_context> context_;
-  std::thread thread_;
-};
+using Worker = test::OwnThread<StreamReader>;
 
 class Readers : public StoreContract {
  protected:
@@ -108,13 +77,14 @@ class Readers : public StoreContract {
 
   std::unique_ptr<Worker> start(std::string worker, StreamReader::Handler handler,
                                 std::string consumer = "tests") {
-    return std::make_unique<Worker>(store(), clock(),
-                                    StreamReader::Options{.table = "items",
-                                                          .consumer = std::move(consumer),
-                                                          .worker = std::move(worker),
-                                                          .lease = std::chrono::milliseconds{200},
-                                                          .batch = 50},
-                                    std::move(handler));
+    return std::make_unique<Worker>(
+        std::make_unique<StreamReader>(store(), clock(),
+                                       StreamReader::Options{.table = "items",
+                                                             .consumer = std::move(consumer),
+                                                             .worker = std::move(worker),
+                                                             .lease = std::chrono::milliseconds{200},
+                                                             .batch = 50},
+                                       std::move(handler)));
   }
 
   static StreamReader::Handler into(Handled& handled) {

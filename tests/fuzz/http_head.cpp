@@ -8,6 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   RequestHead head;
   if (parse_head(text, head) == HeadResult::complete && head.size > text.size()) std::abort();
+  ResponseHead response;
+  if (parse_head(text, response) == HeadResult::complete && response.size > text.size()) std::abort();
   // A body means the same in one piece and byte by byte.
   ChunkedBody whole(size);
   auto rest = text;
