@@ -90,6 +90,7 @@ awaitable<std::expected<HttpReply, ClientError>> HttpClient::send(
   HttpReply reply(connection);
   if (!connection->is_open()) {
     auto endpoints = co_await pool->resolve(deadline);
+    if (std::chrono::steady_clock::now() >= deadline) connection->expire();
     if (!endpoints) co_return connection->failed(Stage::connecting, std::move(endpoints).error());
     if (auto opened = co_await connection->open(std::move(*endpoints)); !opened) {
       pool->forget_address();

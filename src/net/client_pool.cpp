@@ -19,8 +19,6 @@ namespace {
 
 constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kSweep{20};
-// A connection that was used so shortly ago is taken to be alive without a look.
-constexpr std::chrono::milliseconds kFresh{250};
 constexpr std::chrono::seconds kAddressKept{10};
 
 }  // namespace
@@ -61,8 +59,14 @@ awaitable<std::shared_ptr<ClientConnection>> ClientPool::take(Deadline deadline)
     ++taken_;
   else if (!co_await wait_for_turn(deadline))
     co_return nullptr;
-  auto connection = take_idle();
-  if (!connection) connection = std::make_shared<ClientConnection>(executor_, settings_);
+  std::shared_ptr<ClientConnection> connection;
+  try {
+    connection = take_idle();
+    if (!connection) connection = std::make_shared<ClientConnection>(executor_, settings_);
+  } catch (...) {
+    pass_on();
+    throw;
+  }
   connection->begin(self, deadline);
   active_.insert(connection.get());
   if (!sweeping_) begin_sweep();
@@ -106,8 +110,8 @@ std::shared_ptr<ClientConnection> ClientPool::take_idle() {
   while (!idle_.empty()) {
     auto connection = std::move(idle_.back());
     idle_.pop_back();
-    const auto since = now - connection->resting_since();
-    if (since <= kFresh || (since <= settings_->options.idle && connection->is_quiet())) return connection;
+    if (now - connection->resting_since() <= settings_->options.idle && connection->is_quiet())
+      return connection;
   }
   return nullptr;
 }
@@ -126,40 +130,72 @@ void ClientPool::begin_sweep() {
   });
 }
 
-// What waits for the system's resolver, which cannot be interrupted, and may be left behind.
+// A question to the system's resolver, for all who need the answer. It cannot be interrupted, but left alone.
 struct ClientPool::Lookup {
-  explicit Lookup(const asio::any_io_executor& executor) : resolver(executor), done(executor) {}
+  explicit Lookup(const asio::any_io_executor& executor) : resolver(executor) {}
   tcp::resolver resolver;
-  asio::steady_timer done;
+  std::list<asio::steady_timer*> waiting;
   bool answered = false;
   error_code error;
-  ClientConnection::Endpoints endpoints;
 };
 
+// One who waits for it. With the last of them it is given up.
+class ClientPool::LookingOn {
+ public:
+  LookingOn(std::shared_ptr<Lookup> lookup, asio::steady_timer& timer)
+      : lookup_(std::move(lookup)), timer_(timer) {
+    lookup_->waiting.push_back(&timer_);
+  }
+  ~LookingOn() {
+    lookup_->waiting.remove(&timer_);
+    if (lookup_->waiting.empty() && !lookup_->answered) lookup_->resolver.cancel();
+  }
+  LookingOn(const LookingOn&) = delete;
+  LookingOn& operator=(const LookingOn&) = delete;
+
+ private:
+  const std::shared_ptr<Lookup> lookup_;
+  asio::steady_timer& timer_;
+};
+
+std::shared_ptr<ClientPool::Lookup> ClientPool::begin_lookup() {
+  auto lookup = std::make_shared<Lookup>(executor_);
+  lookup_ = lookup;
+  const auto& server = settings_->server;
+  lookup->resolver.async_resolve(
+      server.host, std::to_string(server.port),
+      [lookup, alive = weak_from_this()](error_code error, const tcp::resolver::results_type& found) {
+        lookup->answered = true;
+        lookup->error = error;
+        if (const auto pool = alive.lock(); pool && !found.empty()) {
+          pool->endpoints_.clear();
+          for (const auto& entry : found) pool->endpoints_.push_back(entry.endpoint());
+          pool->endpoints_until_ = SteadyClock::now() + kAddressKept;
+        }
+        for (auto* timer : lookup->waiting) timer->cancel();
+      });
+  return lookup;
+}
+
 awaitable<std::expected<ClientConnection::Endpoints, std::string>> ClientPool::resolve(Deadline deadline) {
+  const auto self = shared_from_this();
   const auto& server = settings_->server;
   error_code is_name;
   if (const auto address = asio::ip::make_address(server.host, is_name); !is_name)
     co_return ClientConnection::Endpoints{{address, server.port}};
   if (!endpoints_.empty() && SteadyClock::now() < endpoints_until_) co_return endpoints_;
-  const auto lookup = std::make_shared<Lookup>(executor_);
-  lookup->done.expires_at(deadline);
-  lookup->resolver.async_resolve(server.host, std::to_string(server.port),
-                                 [lookup](error_code error, const tcp::resolver::results_type& found) {
-                                   lookup->answered = true;
-                                   lookup->error = error;
-                                   for (const auto& entry : found)
-                                     lookup->endpoints.push_back(entry.endpoint());
-                                   lookup->done.cancel();
-                                 });
-  co_await lookup->done.async_wait(kByValue);
-  if (!lookup->answered)
-    co_return std::unexpected(fmt::format("the address of {} was not found in time", server.host));
-  if (lookup->endpoints.empty())
-    co_return std::unexpected(fmt::format("{} has no address: {}", server.host, lookup->error.message()));
-  endpoints_ = lookup->endpoints;
-  endpoints_until_ = SteadyClock::now() + kAddressKept;
-  co_return endpoints_;
+  auto lookup = lookup_.lock();
+  if (!lookup || lookup->answered) lookup = begin_lookup();
+  {
+    asio::steady_timer timer(executor_, deadline);
+    const LookingOn looking_on(lookup, timer);
+    co_await timer.async_wait(kByValue);
+  }
+  // Where it was last is better than nowhere.
+  if (!endpoints_.empty()) co_return endpoints_;
+  co_return std::unexpected(lookup->answered
+                                ? fmt::format("{} has no address: {}", server.host, lookup->error.message())
+                                : fmt::format("the address of {} was not found in time", server.host));
 }
 
 void ClientPool::shut_down() {

@@ -30,7 +30,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   // Where the server is. A sentence if that cannot be found out in time.
   boost::asio::awaitable<std::expected<ClientConnection::Endpoints, std::string>> resolve(Deadline deadline);
   // It was not there after all.
-  void forget_address() { endpoints_.clear(); }
+  void forget_address() { endpoints_until_ = {}; }
 
   void shut_down();
 
@@ -38,11 +38,13 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   struct Waiter;
   class Queued;
   struct Lookup;
+  class LookingOn;
 
   boost::asio::awaitable<bool> wait_for_turn(Deadline deadline);
   void pass_on();
   std::shared_ptr<ClientConnection> take_idle();
   void begin_sweep();
+  std::shared_ptr<Lookup> begin_lookup();
 
   const std::shared_ptr<const ClientSettings> settings_;
   const boost::asio::any_io_executor executor_;
@@ -50,6 +52,7 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   std::list<Waiter*> waiting_;                          // in the order they came
   std::unordered_set<ClientConnection*> active_;        // those whose deadlines are watched
   std::deque<std::shared_ptr<ClientConnection>> idle_;  // the last used at the back
+  std::weak_ptr<Lookup> lookup_;                        // the one under way, for all
   ClientConnection::Endpoints endpoints_;               // as they were found last
   Deadline endpoints_until_{};
   boost::asio::steady_timer sweep_;

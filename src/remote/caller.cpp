@@ -31,7 +31,11 @@ bool is_intact(const net::HttpReply& reply) {
 // An endpoint's words, as they can stand in a log.
 std::string one_line(std::string message) {
   constexpr size_t kLongest = 1000;
-  if (message.size() > kLongest) message.resize(kLongest);
+  if (message.size() > kLongest) {
+    size_t end = kLongest;
+    while (end > 0 && (static_cast<uint8_t>(message[end]) & 0xc0) == 0x80) --end;  // not within a character
+    message.resize(end);
+  }
   std::ranges::replace_if(message, [](char c) { return static_cast<uint8_t>(c) < 0x20; }, ' ');
   return message;
 }
@@ -122,7 +126,7 @@ awaitable<std::expected<void, Caller::Failure>> Caller::attempt(Operation operat
   auto credentials = co_await credentials_.get(deadline);
   if (!credentials)
     co_return std::unexpected(
-        Failure{.error = {ErrorCode::access_denied, std::move(credentials.error().message)},
+        Failure{.error = {ErrorCode::unavailable, std::move(credentials.error().message)},
                 .again = credentials.error().passing});
   auto& client = operation.streams ? streams_ : items_;
   const auto host = client.server().authority();

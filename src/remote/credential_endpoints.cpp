@@ -51,7 +51,10 @@ Place read_role(std::string_view body, std::string_view source) {
   found.access_key = text("AccessKeyId");
   found.secret_key = text("SecretAccessKey");
   found.session_token = text("Token");
-  found.expires = parse_iso_time(text("Expiration"));
+  // What cannot be read is taken to end soon.
+  if (const auto expiration = text("Expiration"); !expiration.empty())
+    found.expires =
+        parse_iso_time(expiration).value_or(std::chrono::system_clock::now() + std::chrono::minutes{15});
   if (found.access_key.empty() || found.secret_key.empty())
     return unanswered(fmt::format("{} gave no credentials", source));
   return found;
@@ -105,9 +108,10 @@ awaitable<Place> from_instance(Deadline deadline) {
   const auto at = [&](std::string_view path) { return net::parse_url(fmt::format("{}{}", address, path)); };
   const auto token_url = at("/latest/api/token");
   if (!token_url) co_return wrong(fmt::format("AWS_EC2_METADATA_SERVICE_ENDPOINT: {}", token_url.error()));
-  const auto token =
-      co_await ask(*token_url, "PUT", "X-aws-ec2-metadata-token-ttl-seconds: 21600\r\n", deadline);
-  if (!token && !asked_for) co_return std::nullopt;  // not on an instance
+  constexpr const char* kLifetime = "X-aws-ec2-metadata-token-ttl-seconds: 21600\r\n";
+  auto token = co_await ask(*token_url, "PUT", kLifetime, deadline);
+  if (!token) token = co_await ask(*token_url, "PUT", kLifetime, deadline);  // it is slow at times
+  if (!token && !asked_for) co_return std::nullopt;                          // not on an instance
   if (!token) co_return unanswered(fmt::format("the instance's metadata: {}", token.error()));
   const auto header = fmt::format("X-aws-ec2-metadata-token: {}\r\n", one_line(*token));
   constexpr std::string_view kRoles = "/latest/meta-data/iam/security-credentials/";

@@ -94,7 +94,7 @@ Place from_files(std::string_view profile, bool made_up_will_do) {
   }
   for (const auto* other : {"role_arn", "sso_session", "sso_start_url", "credential_process"}) {
     if (!section->contains(other)) continue;
-    if (made_up_will_do && !asked_for) return std::nullopt;
+    if (made_up_will_do && profile.empty()) return std::nullopt;
     return wrong(
         fmt::format("the profile '{}' has {}, which is not supported; give it keys, or export those that "
                     "`aws configure export-credentials` prints",

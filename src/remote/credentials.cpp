@@ -49,7 +49,9 @@ awaitable<FoundCredentials> CredentialChain::get(Deadline deadline) {
     const bool fresh = current_ && !has_ended(*current_, now, kRenewBefore);
     const bool usable = current_ && !has_ended(*current_, now, kLastMoment);
     const bool too_soon = clock_.elapsed() < next_try_;
-    if (fresh || (usable && (refreshing_ || too_soon))) co_return current_;
+    // What was fetched just now is the best there is, whatever our clock thinks of it.
+    const bool just_fetched = current_ && too_soon && !last_error_;
+    if (fresh || just_fetched || (usable && (refreshing_ || too_soon))) co_return current_;
     if (!refreshing_ && too_soon && last_error_) co_return std::unexpected(*last_error_);
     if (!refreshing_) {
       refreshing_ = true;
@@ -85,10 +87,12 @@ awaitable<FoundCredentials> CredentialChain::refresh(std::shared_ptr<const Crede
     // Also after success: an endpoint gives the same ones until it has others.
     next_try_ = clock_.elapsed() + (found || usable ? kBetweenTries : kBetweenUrgentTries);
     last_error_.reset();
-    if (found)
+    if (found) {
       current_ = *found;
-    else
+      had_role_ = had_role_ || current_->expires.has_value();
+    } else {
       last_error_ = found.error();
+    }
   }
   if (found || !usable) co_return found;
   log::warning("the credentials for the store could not be renewed: {}", found.error().message);
@@ -114,6 +118,8 @@ awaitable<FoundCredentials> CredentialChain::find(Deadline deadline) {
   auto instance = co_await from_instance(deadline);
   if (!instance) co_return std::unexpected(std::move(instance).error());
   if (*instance) co_return check(std::move(**instance));
+  if (had_role_)
+    co_return std::unexpected(CredentialError{"the instance's metadata service does not answer", true});
   co_return std::unexpected(CredentialError{
       "there are no AWS credentials: give --aws-access-key-id and --aws-secret-access-key, set "
       "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, write them into ~/.aws/credentials, or run where a "

@@ -1,6 +1,7 @@
 // Who signs the requests to a remote store.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <expected>
 #include <memory>
@@ -63,6 +64,7 @@ class CredentialChain {
   std::shared_ptr<const Credentials> current_;  // guarded by mutex_
   std::optional<CredentialError> last_error_;   // guarded by mutex_
   bool refreshing_ = false;                     // guarded by mutex_
+  std::atomic<bool> had_role_ = false;          // they came from an endpoint once
   Elapsed next_try_{0};                         // guarded by mutex_; nobody asks again before
 };
 

@@ -26,15 +26,19 @@ std::string_view domain_of(std::string_view region) {
   return "amazonaws.com";
 }
 
-// The region in "dynamodb.REGION.amazonaws.com" or "vpce-….dynamodb.REGION.vpce.amazonaws.com"; empty if it
-// is another host.
+// The region in "dynamodb.REGION.amazonaws.com", "dynamodb-fips.REGION.amazonaws.com",
+// "ACCOUNT.ddb.REGION.amazonaws.com", "dynamodb.REGION.api.aws" or
+// "vpce-….dynamodb.REGION.vpce.amazonaws.com"; empty if it is another host.
 std::string_view aws_region_of(std::string_view host) {
-  constexpr std::string_view kService = "dynamodb.";
-  const auto at = host.find(kService);
-  if (at == std::string_view::npos || host.find(".amazonaws.com") == std::string_view::npos) return {};
-  const auto rest = host.substr(at + kService.size());
-  const auto region = rest.substr(0, rest.find('.'));
-  return is_region(region) ? region : std::string_view();
+  const bool aws =
+      host.ends_with(".amazonaws.com") || host.ends_with(".amazonaws.com.cn") || host.ends_with(".api.aws");
+  if (!aws) return {};
+  const auto labels = split(host, '.');
+  for (size_t i = 0; i + 1 < labels.size(); ++i)
+    if ((labels[i] == "dynamodb" || labels[i] == "dynamodb-fips" || labels[i] == "ddb") &&
+        is_region(labels[i + 1]))
+      return labels[i + 1];
+  return {};
 }
 
 }  // namespace
@@ -62,9 +66,9 @@ std::expected<Endpoint, std::string> parse_endpoint(std::string_view text, std::
   if (!region.empty() && !is_plain(region))
     return std::unexpected(std::string("the region holds blanks or line ends"));
   if (const auto named = aws_region_of(url->host); !named.empty()) {
-    if (url->host.starts_with("dynamodb."))
+    if (url->host == fmt::format("dynamodb.{}.{}", named, domain_of(named)))
       return parse_endpoint(fmt::format("{}{}", kScheme, named), region);
-    endpoint.aws = true;  // a VPC's
+    endpoint.aws = true;  // of a VPC, an account, …
     endpoint.region = named;
   } else {
     endpoint.region = region.empty() ? "us-east-1" : region;

@@ -98,10 +98,8 @@ Async<void> RemoteStore::ping(std::chrono::milliseconds within) {
   if (listed) co_return store::Result<>{};
   // Not everybody may list tables: it answers all the same.
   using store::ErrorCode;
-  const auto code = listed.error().code;
-  if (code == ErrorCode::unavailable || code == ErrorCode::internal)
-    co_return std::unexpected(std::move(listed).error());
-  co_return store::Result<>{};
+  if (listed.error().code == ErrorCode::access_denied) co_return store::Result<>{};
+  co_return std::unexpected(std::move(listed).error());
 }
 
 // A batch is done when nothing of it is left. What cannot be done in its time is in the result, and so is

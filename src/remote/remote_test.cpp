@@ -12,6 +12,7 @@
 #include "net/server.h"
 #include "remote/credentials.h"
 #include "remote/endpoint.h"
+#include "remote/remote_store.h"
 #include "remote/repeat.h"
 #include "remote/retry.h"
 #include "remote/signer.h"
@@ -40,6 +41,9 @@ TEST(Endpoints, AreNamedByRegionOrByUrl) {
       parse_endpoint("https://vpce-1a2b-3c4d.dynamodb.eu-west-1.vpce.amazonaws.com", "us-east-1");
   EXPECT_TRUE(own_network->aws);
   EXPECT_EQ(own_network->region, "eu-west-1");
+  EXPECT_EQ(parse_endpoint("https://dynamodb-fips.us-gov-west-1.amazonaws.com", "")->region, "us-gov-west-1");
+  EXPECT_TRUE(parse_endpoint("https://dynamodb.eu-west-1.api.aws", "")->aws);
+  EXPECT_FALSE(parse_endpoint("https://dynamodb.eu-west-1.amazonaws.com.example.org", "")->aws);
   EXPECT_FALSE(parse_endpoint("http://localhost:8000", "us\r\nA: b"));
   const auto local = parse_endpoint("http://localhost:8000", "");
   ASSERT_TRUE(local);
@@ -282,6 +286,49 @@ TEST_F(CredentialPlaces, AreRefusedWithALineEndInThem) {
                          .get();
   ASSERT_FALSE(found);
   EXPECT_NE(found.error().message.find("line end"), std::string::npos);
+}
+
+// An endpoint that says yes to everything, and nothing else.
+TEST(Answers, ThatLackWhatTheyMustHoldAreErrors) {
+  net::IoThreads threads(1);
+  net::HttpServer endpoint(
+      threads, {}, [](const net::HttpRequest&, net::HttpResponse& response) -> boost::asio::awaitable<void> {
+        response.body = "{}";
+        co_return;
+      });
+  RemoteOptions options;
+  options.calls.endpoint = *parse_endpoint(fmt::format("http://localhost:{}", endpoint.port()), "");
+  options.calls.credentials.given = Credentials{.access_key = "id", .secret_key = "s"};
+  options.calls.retry.attempts = 2;
+  const SystemClock clock;
+  RemoteStore store(options, clock);
+  const auto code = [&](auto call) {
+    const auto result = boost::asio::co_spawn(threads.at(0), std::move(call), boost::asio::use_future).get();
+    return result ? "ok" : result.error().message;
+  };
+  const std::string wrong = "the answer is not DynamoDB's";
+  EXPECT_TRUE(code(store.get_records({.iterator = "i"})).starts_with(wrong))
+      << "it would be the end of the shard";
+  EXPECT_TRUE(code(store.query({})).starts_with(wrong));
+  EXPECT_TRUE(code(store.list_tables({})).starts_with(wrong));
+  EXPECT_EQ(code(store.get_item({.table = "t", .key = {}})), "ok") << "there is no such item";
+  EXPECT_TRUE(code(store.ping(std::chrono::seconds{1})).starts_with(wrong));
+  endpoint.stop(std::chrono::milliseconds{0});
+}
+
+TEST(Health, IsNotWellWithoutCredentialsOrEndpoint) {
+  Variables variables;
+  variables.set("HOME", "/nonexistent");
+  variables.set("AWS_EC2_METADATA_DISABLED", "true");
+  RemoteOptions options;
+  options.calls.endpoint = *parse_endpoint("http://127.0.0.1:1", "");
+  const SystemClock clock;
+  RemoteStore store(options, clock);
+  net::IoThreads threads(1);
+  const auto answered = boost::asio::co_spawn(threads.at(0), store.ping(std::chrono::milliseconds{300}),
+                                              boost::asio::use_future)
+                            .get();
+  EXPECT_FALSE(answered);
 }
 
 TEST(Signing, FollowsTheServersClock) {

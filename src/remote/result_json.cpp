@@ -205,7 +205,6 @@ bool read_batch_keys(JsonValue json, store::BatchGetTable& table) {
 
 // [{"Item": …}, {}, …]
 void read_responses(Members& members, std::vector<std::optional<item::Item>>& responses) {
-  members.require("Responses", Kind::array);
   members.each("Responses", Kind::array, [&](const JsonElements& e) {
     Members response(e.value());
     response.item("Item", responses.emplace_back());
@@ -428,6 +427,7 @@ bool read(JsonValue json, store::TransactWriteItemsResult& result) {
 
 bool read(JsonValue json, store::TransactGetItemsResult& result) {
   Members members(json);
+  members.require("Responses", Kind::array);
   read_responses(members, result.responses);
   read_capacities(members, result.capacity);
   return members.good();

@@ -29,12 +29,17 @@ namespace {
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kPauseAfterFailure{200};
 constexpr milliseconds kLongestPause{5000};
+constexpr milliseconds kLongestRest{60'000};
+constexpr std::chrono::minutes kForgetResting{10};
+constexpr int kCancelTries = 20;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // A row that is done stays as long as a put() of it may still be on its way a second time, and more.
 constexpr std::chrono::seconds kKeepDone{600};
 
-Schedule::Options with_worker(Schedule::Options options) {
+Schedule::Options usable(Schedule::Options options) {
   if (options.worker.empty()) options.worker = make_uuid();
+  options.busy_poll = std::max(options.busy_poll, kShortestPause);
+  options.poll = std::max(options.poll, options.busy_poll);
   return options;
 }
 
@@ -119,7 +124,7 @@ struct Schedule::Claim {
 };
 
 Schedule::Schedule(store::Store& store, const Clock& clock, Options options)
-    : store_(store), clock_(clock), options_(with_worker(std::move(options))) {}
+    : store_(store), clock_(clock), options_(usable(std::move(options))), life_(random_bits()) {}
 Schedule::~Schedule() = default;
 
 void Schedule::on(std::string kind, Handler handler) {
@@ -177,7 +182,8 @@ Async<std::optional<item::Item>> Schedule::row_behind(const store::Error& failed
 // The row stays for a while, as that of a timer that has fired: a put() that is still on its way finds it.
 Async<Cancelled> Schedule::cancel(std::string id) {
   const auto token = make_uuid();
-  while (true) {
+  const auto while_running = token + "/running";
+  for (int i = 0; i < kCancelTries; ++i) {
     auto changed =
         co_await store_.update_item(ended(options_.table, id, clock_.now())
                                         .when("attribute_exists(due) AND attribute_not_exists(#owner)")
@@ -189,18 +195,20 @@ Async<Cancelled> Schedule::cancel(std::string id) {
     const auto row = co_await row_behind(error, id);
     if (!row) co_return std::unexpected(row.error());
     if (!*row) co_return Cancelled::unknown;
-    if (is_done(**row)) co_return end_of(**row) == token ? Cancelled::yes : Cancelled::unknown;
+    if (is_done(**row) && end_of(**row) == token) co_return Cancelled::yes;
+    if (is_done(**row)) co_return end_of(**row) == while_running ? Cancelled::running : Cancelled::unknown;
     const auto owner = owner_of(**row);
     if (owner.empty()) continue;  // it has just been given up
     // Somebody is at it: a row that is done is not tried again.
     changed = co_await store_.update_item(ended(options_.table, id, clock_.now())
                                               .when("#owner = :owner")
                                               .value(":owner", Value::string(owner))
-                                              .value(":end", Value::string(token))
+                                              .value(":end", Value::string(while_running))
                                               .request());
     if (changed) co_return Cancelled::running;
     if (!failed_its_condition(changed.error())) co_return std::unexpected(std::move(changed).error());
   }
+  co_return store::fail(ErrorCode::unavailable, fmt::format("timer {} changes too fast to be cancelled", id));
 }
 
 void Schedule::wake() {
@@ -264,16 +272,14 @@ awaitable<void> Schedule::run() {
 
   auto idle = options_.busy_poll;
   uint64_t claimed_before = 0;
-  uint64_t refused_before = 0;
   while (!stopping_) {
     const auto [failed, next] = co_await try_to_look();
-    const bool fails = std::exchange(refused_before, refused_) != refused_ || failed;
     const bool works = std::exchange(claimed_before, claimed_) != claimed_;
     // The more there is to do the sooner we look again; what is known to be due wakes us when it is.
-    idle = works ? options_.busy_poll : std::min(idle * 2, std::max(options_.poll, options_.busy_poll));
+    idle = works ? options_.busy_poll : std::min(idle * 2, options_.poll);
     auto length = idle;
     if (next) length = std::min(length, std::max(milliseconds(*next - now()), kShortestPause));
-    co_await wait(fails ? std::max(length, kPauseAfterFailure) : length);
+    co_await wait(failed ? std::max(length, kPauseAfterFailure) : length);
   }
   while (!active_.empty() || keeping_ > 0) co_await wait(milliseconds{500});
 }
@@ -282,7 +288,8 @@ awaitable<Schedule::Looked> Schedule::try_to_look() {
   std::string failure;
   try {
     if (!table_made_) {
-      const auto made = co_await prepare_tables(store_, {plan(options_.table)}, store::Missing::create);
+      const auto made = co_await prepare_tables(store_, {plan(options_.table)}, store::Missing::create,
+                                                [this] { return stopping_; });
       table_made_ = made.has_value();
       if (!made) failure = made.error().message;
     }
@@ -338,20 +345,25 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
         continue;
       }
       if (!handlers_.contains(row.kind)) continue;
+      if (const auto pause = rests(row.id)) {
+        next = sooner(next, now() + pause->count());
+        continue;
+      }
       if (!may_be_claimed(row, before, seen)) {
         next = sooner(next, now() + options_.lease.count() / 4);
         continue;
       }
-      // What was not looked at stays as it was seen.
       if (active_.size() >= options_.concurrency) break;
       begin(std::move(row));
     }
-    if (!page->last_key) {
+    if (!page->last_key && active_.size() < options_.concurrency) {
       before = std::move(seen);
       co_return next;
     }
+    if (!page->last_key) break;
     request.options.start_key = std::move(page->last_key);
   }
+  // There was no room to look at all: the others stay as they were seen.
   for (auto& [id, row] : seen) before.insert_or_assign(id, std::move(row));
   co_return next;
 }
@@ -366,9 +378,25 @@ bool Schedule::may_be_claimed(const DueRow& row, const SeenRows& before, SeenRow
   return clock_.elapsed() - since >= options_.lease;
 }
 
+std::optional<milliseconds> Schedule::rests(const std::string& id) const {
+  const auto at = resting_.find(id);
+  if (at == resting_.end() || at->second.until <= clock_.elapsed()) return std::nullopt;
+  return std::chrono::ceil<milliseconds>(at->second.until - clock_.elapsed());
+}
+
+// Longer each time. One that has rested for long without being tried again is gone.
+void Schedule::let_rest(const std::string& id) {
+  const auto now = clock_.elapsed();
+  std::erase_if(resting_, [&](const auto& entry) { return now - entry.second.until > kForgetResting; });
+  auto& resting = resting_[id];
+  resting.pause = std::clamp(resting.pause * 2, kPauseAfterFailure, kLongestRest);
+  resting.until = now + resting.pause;
+  wake_for(clock_.now() + resting.pause);
+}
+
 void Schedule::begin(DueRow row) {
   const auto claim =
-      std::make_shared<Claim>(Claim{.owner = fmt::format("{}/{}", options_.worker, ++claims_)});
+      std::make_shared<Claim>(Claim{.owner = fmt::format("{}/{:x}/{}", options_.worker, life_, ++claims_)});
   const auto id = row.id;
   active_[id] = claim;
   asio::co_spawn(sleep_->get_executor(), fire(std::move(row), claim), [this, id](std::exception_ptr failure) {
@@ -388,16 +416,16 @@ void Schedule::begin(DueRow row) {
 awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
   auto claimed = co_await claim(row, mine->owner);
   if (!claimed) {
-    ++refused_;
-    wake();
+    let_rest(row.id);
     log::warning("timer {} could not be claimed: {}", row.id, claimed.error().message);
     co_return;
   }
   if (!*claimed) co_return;  // somebody else was faster
   ++claimed_;
+  resting_.erase(row.id);
   mine->running = true;
   ++fired_;
-  lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));
+  if ((*claimed)->attempt == 1) lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));
   const bool handled = co_await handle(**claimed);
   asio::steady_timer timer(co_await asio::this_coro::executor);
   for (auto pause = kPauseAfterFailure;; pause = std::min(pause * 2, kLongestPause)) {
@@ -426,6 +454,8 @@ Async<std::optional<ClaimedRow>> Schedule::claim(const DueRow& row, const std::s
   else
     change.when("due = :seen AND #owner = :before").value(":before", Value::string(row.owner));
   auto changed = co_await store_.update_item(change.request());
+  if (changed && !changed->attributes)
+    co_return store::fail(ErrorCode::internal, "the store did not return the row that it changed");
   if (changed) co_return std::optional(to_claimed_row(*changed->attributes));
   auto& error = changed.error();
   if (!failed_its_condition(error)) co_return std::unexpected(std::move(error));
@@ -497,6 +527,7 @@ awaitable<void> Schedule::keep_claims() {
       asio::co_spawn(timer.get_executor(), keep(id, mine), [this, kept = mine](std::exception_ptr) {
         kept->kept = false;
         --keeping_;
+        if (stopping_) wake();
       });
     }
   }

@@ -94,6 +94,10 @@ class Schedule {
     int64_t due = 0;
     Elapsed since{};
   };
+  struct Resting {
+    Elapsed until{};
+    std::chrono::milliseconds pause{0};
+  };
 
   using SeenRows = std::unordered_map<std::string, Seen>;
 
@@ -107,6 +111,9 @@ class Schedule {
   store::Async<std::optional<int64_t>> look();
   store::Async<std::optional<int64_t>> look_at(int shard);
   bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
+  // How long it is to be left alone because it could not be claimed.
+  std::optional<std::chrono::milliseconds> rests(const std::string& id) const;
+  void let_rest(const std::string& id);
 
   void begin(DueRow row);
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
@@ -132,9 +139,10 @@ class Schedule {
   // On the thread of run().
   std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
   std::array<SeenRows, kShards> seen_;                    // overdue claims of others, by timer
-  uint64_t claims_ = 0;                                   // tried
-  uint64_t claimed_ = 0;                                  // made
-  uint64_t refused_ = 0;                                  // that failed, and not because of others
+  std::unordered_map<std::string, Resting> resting_;      // timers that could not be claimed
+  const uint64_t life_;   // tells our claims from those of a process before us
+  uint64_t claims_ = 0;   // tried
+  uint64_t claimed_ = 0;  // made
   bool table_made_ = false;
   bool stopping_ = false;
   bool woken_ = false;

@@ -18,6 +18,7 @@ enum class ErrorCode {
   conditional_check_failed,
   limit_exceeded,
   access_denied,
+  unauthenticated,  // the credentials are not known, or the signature is wrong
   transaction_canceled,
   transaction_conflict,  // somebody else's transaction was at the item
   idempotent_parameter_mismatch,

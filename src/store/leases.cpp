@@ -104,6 +104,8 @@ Async<std::optional<Lease>> Leases::change(std::string shard, Change what) {
   if (what.checkpoint) values.set_member(":checkpoint", item::Value::string(*what.checkpoint));
   request.options.attributes.values = item::encode_item(values);
   auto changed = co_await store_.update_item(std::move(request));
+  if (changed && !changed->attributes)
+    co_return fail(ErrorCode::internal, "the store did not return the row that it changed");
   if (changed) co_return std::optional(to_lease(*changed->attributes));
   auto& error = changed.error();
   if (error.code != ErrorCode::conditional_check_failed) co_return std::unexpected(std::move(error));

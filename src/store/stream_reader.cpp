@@ -104,8 +104,8 @@ awaitable<void> StreamReader::run() {
     std::string failure;
     try {
       if (!table_made) {
-        const auto made =
-            co_await prepare_tables(store_, {Leases::plan(options_.lease_table)}, Missing::create);
+        const auto made = co_await prepare_tables(store_, {Leases::plan(options_.lease_table)},
+                                                  Missing::create, [this] { return stopping_; });
         if (!made) failure = made.error().message;
         table_made = made.has_value();
       }

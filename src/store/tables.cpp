@@ -12,7 +12,9 @@ namespace tabella::store {
 
 namespace {
 
-constexpr int kTries = 5;  // at one step that fails
+// How long a step may fail that somebody else may have taken, or that a description does not show yet.
+constexpr std::chrono::seconds kForgiven{10};
+constexpr std::chrono::milliseconds kAfterFailure{200};
 constexpr std::chrono::milliseconds kFirstPause{20};
 constexpr std::chrono::milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kBetweenNews{10};
@@ -137,26 +139,42 @@ Async<bool> take_step(Store& store, const TablePlan& plan, const std::optional<T
   co_return false;
 }
 
+// Whether it may be right after all to have failed: a table that is there already, an index that is being
+// made.
+bool may_pass(ErrorCode code) {
+  return code != ErrorCode::access_denied && code != ErrorCode::unauthenticated;
+}
+
 // Step by step, looking at the table as it is before each: somebody else may take the same steps at the same
-// time, and answers get lost. So a step that fails is no failure yet.
-Async<void> create(Store& store, const TablePlan& plan) {
-  const auto begun = std::chrono::steady_clock::now();
+// time, answers get lost, and descriptions lag behind. So a step that fails is no failure yet.
+Async<void> create(Store& store, const TablePlan& plan, const std::function<bool()>& stopped) {
+  using SteadyClock = std::chrono::steady_clock;
+  const auto begun = SteadyClock::now();
   auto news = begun + kBetweenNews;
-  int failures = 0;
+  std::optional<SteadyClock::time_point> failing_since;
   for (auto length = kFirstPause;; length = std::min(length * 2, kLongestPause)) {
     auto table = co_await find_table(store, plan.definition.name);
     if (!table) co_return std::unexpected(std::move(table).error());
+    const auto now = SteadyClock::now();
     if (!*table || is_settled(**table)) {
       if (auto wrong = *table ? conflict(plan, **table) : ""; !wrong.empty())
         co_return fail(ErrorCode::resource_in_use, std::move(wrong));
       auto done = co_await take_step(store, plan, *table);
       if (done && *done) co_return Result<>{};
-      if (!done && ++failures >= kTries) co_return std::unexpected(std::move(done).error());
+      if (done) {
+        failing_since.reset();
+      } else {
+        if (!failing_since) failing_since = now;
+        const bool forgiven =
+            done.error().code == ErrorCode::resource_in_use || now - *failing_since < kForgiven;
+        if (!may_pass(done.error().code) || !forgiven) co_return std::unexpected(std::move(done).error());
+        length = std::max(length, kAfterFailure);
+      }
     }
-    const auto now = std::chrono::steady_clock::now();
     if (now - begun > kPatience)
       co_return fail(ErrorCode::unavailable,
                      fmt::format("the table {} does not become active", plan.definition.name));
+    if (stopped && stopped()) co_return fail(ErrorCode::unavailable, "it was stopped");
     if (now > news) {
       log::info("waiting for the table {} to become active", plan.definition.name);
       news = now + kBetweenNews;
@@ -190,11 +208,12 @@ Async<std::vector<std::string>> lacking(Store& store, const TablePlan& plan) {
 
 }  // namespace
 
-Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing missing) {
+Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing missing,
+                           std::function<bool()> stopped) {
   std::vector<std::string> lacks;
   for (const auto& plan : plans) {
     if (missing == Missing::create) {
-      if (auto made = co_await create(store, plan); !made) co_return made;
+      if (auto made = co_await create(store, plan, stopped); !made) co_return made;
       continue;
     }
     auto some = co_await lacking(store, plan);

@@ -57,6 +57,7 @@ std::vector<Implementation> implementations() {
                                      {"remote_to_dynamodb_local", make_remote_to_dynamodb_local}};
   const auto wanted = environment_variable("CONTRACT_ON");
   std::erase_if(all, [&](const auto& i) { return i.name != (wanted.empty() ? "engine" : wanted); });
+  if (all.empty()) throw std::runtime_error("CONTRACT_ON: there is no " + wanted);
   return all;
 }
 

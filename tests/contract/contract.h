@@ -38,7 +38,7 @@ struct Implementation {
 };
 inline void PrintTo(const Implementation& implementation, std::ostream* out) { *out << implementation.name; }
 
-// CONTRACT_ON names one of: engine, tabella, dynamodb_local.
+// CONTRACT_ON names one of: engine, remote_to_tabella, remote_to_dynamodb_local.
 std::vector<Implementation> implementations();
 
 #define TABELLA_CONTRACT(FIXTURE)                                             \

@@ -28,7 +28,7 @@ class Schedules : public StoreContract {
   static Schedule::Options options(std::string worker) {
     return {.table = "timers",
             .worker = std::move(worker),
-            .lease = milliseconds{400},
+            .lease = milliseconds{1500},
             .poll = milliseconds{20},
             .first_retry = milliseconds{50}};
   }

@@ -95,7 +95,7 @@ void FaultProxy::accept() {
 
 Fault FaultProxy::choose() {
   const std::lock_guard lock(mutex_);
-  if (next_) return *std::exchange(next_, std::nullopt);
+  if (next_ && before_next_-- <= 0) return *std::exchange(next_, std::nullopt);
   if (std::uniform_real_distribution<>(0, 1)(random_) >= share_) return Fault::none;
   return static_cast<Fault>(
       std::uniform_int_distribution<>(1, static_cast<int>(Fault::unprocessed))(random_));

@@ -39,10 +39,11 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
-  // The next request meets this one.
-  void meet(Fault fault) {
+  // The next request, or the one after so many others, meets this one.
+  void meet(Fault fault, int after = 0) {
     const std::lock_guard lock(mutex_);
     next_ = fault;
+    before_next_ = after;
   }
 
   uint16_t port() const { return acceptor_.local_endpoint().port(); }
@@ -62,6 +63,7 @@ class FaultProxy {
   std::atomic<bool> stopping_ = false;
   std::atomic<int> faults_ = 0;
   std::mutex mutex_;
+  int before_next_ = 0;             // guarded by mutex_
   std::optional<Fault> next_;       // guarded by mutex_
   std::mt19937 random_;             // guarded by mutex_
   std::list<std::thread> threads_;  // guarded by mutex_
