@@ -56,7 +56,7 @@ Transport::Transport(const asio::any_io_executor& executor, const TlsTrust* trus
 }
 Transport::~Transport() = default;
 
-awaitable<std::tuple<Transport::Error>> Transport::connect(tcp::endpoint endpoint) {
+awaitable<std::tuple<Transport::Error>> Transport::connect(const tcp::endpoint& endpoint) {
   Error ignored;
   impl_->socket().close(ignored);
   impl_->socket().open(endpoint.protocol(), ignored);

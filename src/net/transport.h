@@ -42,7 +42,7 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  boost::asio::awaitable<std::tuple<Error>> connect(boost::asio::ip::tcp::endpoint endpoint);
+  boost::asio::awaitable<std::tuple<Error>> connect(const boost::asio::ip::tcp::endpoint& endpoint);
   // The handshake, with `host` checked; nothing to do for a plain one.
   boost::asio::awaitable<Error> secure(const std::string& host);
   boost::asio::awaitable<Transferred> write(std::array<boost::asio::const_buffer, 2> buffers);

@@ -67,7 +67,7 @@ bool may_have_token(const net::Url& url) {
          url.host == "::1" || url.host == "fd00:ec2::23" || (is_address && url.host.starts_with("127."));
 }
 
-std::string one_line(std::string text) {
+std::string one_line(const std::string& text) {
   return text.substr(0, std::min(text.find_first_of("\r\n"), text.size()));
 }
 

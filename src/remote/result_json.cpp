@@ -77,7 +77,8 @@ class Members {
   void choice(std::string_view name, const std::array<protocol::Name<E>, N>& names, Out& out) {
     const auto value = find(name, Kind::string);
     if (!value) return;
-    if (const auto known = protocol::value_of(names, value->string())) out = *known;
+    const auto known = protocol::value_of(names, value->string());
+    if (known) out = known.value();
   }
   // Calls `each` with the elements of an array or the values of an object.
   template <class Each>

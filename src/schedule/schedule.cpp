@@ -265,7 +265,7 @@ awaitable<void> Schedule::run() {
   const auto executor = co_await asio::this_coro::executor;
   const Running running(*this, executor);
   ++keeping_;
-  asio::co_spawn(executor, keep_claims(), [this](std::exception_ptr) {
+  asio::co_spawn(executor, keep_claims(), [this](const std::exception_ptr&) {
     --keeping_;
     wake();
   });
@@ -399,18 +399,19 @@ void Schedule::begin(DueRow row) {
       std::make_shared<Claim>(Claim{.owner = fmt::format("{}/{:x}/{}", options_.worker, life_, ++claims_)});
   const auto id = row.id;
   active_[id] = claim;
-  asio::co_spawn(sleep_->get_executor(), fire(std::move(row), claim), [this, id](std::exception_ptr failure) {
-    try {
-      if (failure) std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      log::warning("timer {}: {}", id, error.what());
-    }
-    // There is room again, it is due once more, or there is a stop to finish.
-    const bool was_full = active_.size() >= options_.concurrency;
-    const bool due_again = active_[id]->due_again;
-    active_.erase(id);
-    if (was_full || due_again || stopping_) wake();
-  });
+  asio::co_spawn(sleep_->get_executor(), fire(std::move(row), claim),
+                 [this, id](const std::exception_ptr& failure) {
+                   try {
+                     if (failure) std::rethrow_exception(failure);
+                   } catch (const std::exception& error) {
+                     log::warning("timer {}: {}", id, error.what());
+                   }
+                   // There is room again, it is due once more, or there is a stop to finish.
+                   const bool was_full = active_.size() >= options_.concurrency;
+                   const bool due_again = active_[id]->due_again;
+                   active_.erase(id);
+                   if (was_full || due_again || stopping_) wake();
+                 });
 }
 
 awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
@@ -524,7 +525,7 @@ awaitable<void> Schedule::keep_claims() {
     for (const auto& [id, mine] : active_) {
       if (!mine->running || std::exchange(mine->kept, true)) continue;
       ++keeping_;
-      asio::co_spawn(timer.get_executor(), keep(id, mine), [this, kept = mine](std::exception_ptr) {
+      asio::co_spawn(timer.get_executor(), keep(id, mine), [this, kept = mine](const std::exception_ptr&) {
         kept->kept = false;
         --keeping_;
         if (stopping_) wake();

@@ -36,8 +36,8 @@ struct Leases::Change {
   std::optional<std::string> checkpoint;
 };
 
-Leases::Leases(Store& store, const Clock& clock, std::string table, std::string consumer, std::string stream,
-               std::string worker, std::chrono::milliseconds length)
+Leases::Leases(Store& store, const Clock& clock, std::string table, const std::string& consumer,
+               const std::string& stream, std::string worker, std::chrono::milliseconds length)
     : store_(store),
       clock_(clock),
       table_(std::move(table)),

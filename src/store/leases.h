@@ -33,8 +33,8 @@ struct Lease {
 class Leases {
  public:
   // `stream` and `consumer` name the rows together.
-  Leases(Store& store, const Clock& clock, std::string table, std::string consumer, std::string stream,
-         std::string worker, std::chrono::milliseconds length);
+  Leases(Store& store, const Clock& clock, std::string table, const std::string& consumer,
+         const std::string& stream, std::string worker, std::chrono::milliseconds length);
 
   // The table that the rows are in.
   static TablePlan plan(const std::string& table);

@@ -242,12 +242,13 @@ void StreamReader::hold(Stream& stream, Lease lease, Elapsed since) {
   const auto held = std::make_shared<Held>(Held{.lease = std::move(lease), .renewed = since});
   stream.held.insert_or_assign(held->lease.shard, held);
   ++reading_;
-  asio::co_spawn(wake_->get_executor(), read_shard(stream, held), [this, &stream, held](std::exception_ptr) {
-    stream.held.erase(held->lease.shard);
-    --reading_;
-    woken_ = true;  // there may be children to read, or a stop to finish
-    if (wake_) wake_->cancel();
-  });
+  asio::co_spawn(wake_->get_executor(), read_shard(stream, held),
+                 [this, &stream, held](const std::exception_ptr&) {
+                   stream.held.erase(held->lease.shard);
+                   --reading_;
+                   woken_ = true;  // there may be children to read, or a stop to finish
+                   if (wake_) wake_->cancel();
+                 });
 }
 
 awaitable<void> StreamReader::read_shard(Stream& stream, std::shared_ptr<Held> held) {
