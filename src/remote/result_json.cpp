@@ -73,12 +73,13 @@ class Members {
       good_ = false;
   }
   // What is not among the names is left as it was: AWS adds to its lists.
-  template <class E, size_t N, class Out>
-  void choice(std::string_view name, const std::array<protocol::Name<E>, N>& names, Out& out) {
-    const auto value = find(name, Kind::string);
-    if (!value) return;
-    const auto known = protocol::value_of(names, value->string());
-    if (known) out = known.value();
+  template <class E, size_t N>
+  void choice(std::string_view name, const std::array<protocol::Name<E>, N>& names, E& out) {
+    if (const auto known = read_choice(name, names)) out = *known;
+  }
+  template <class E, size_t N>
+  void choice(std::string_view name, const std::array<protocol::Name<E>, N>& names, std::optional<E>& out) {
+    if (const auto known = read_choice(name, names)) out = known;
   }
   // Calls `each` with the elements of an array or the values of an object.
   template <class Each>
@@ -98,6 +99,12 @@ class Members {
   }
 
  private:
+  template <class E, size_t N>
+  std::optional<E> read_choice(std::string_view name, const std::array<protocol::Name<E>, N>& names) {
+    const auto value = find(name, Kind::string);
+    return value ? protocol::value_of(names, value->string()) : std::nullopt;
+  }
+
   JsonValue object_;
   bool good_;
 };
