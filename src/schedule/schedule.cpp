@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "store/pause.h"
 
 namespace tabella::schedule {
 
@@ -271,10 +272,10 @@ awaitable<void> Schedule::run() {
   });
 
   auto idle = options_.busy_poll;
-  uint64_t claimed_before = 0;
+  uint64_t fired_before = 0;
   while (!stopping_) {
     const auto [failed, next] = co_await try_to_look();
-    const bool works = std::exchange(claimed_before, claimed_) != claimed_;
+    const bool works = std::exchange(fired_before, fired_.load()) != fired_;
     // The more there is to do the sooner we look again; what is known to be due wakes us when it is.
     idle = works ? options_.busy_poll : std::min(idle * 2, options_.poll);
     auto length = idle;
@@ -422,13 +423,11 @@ awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
     co_return;
   }
   if (!*claimed) co_return;  // somebody else was faster
-  ++claimed_;
   resting_.erase(row.id);
   mine->running = true;
   ++fired_;
   if ((*claimed)->attempt == 1) lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));
   const bool handled = co_await handle(**claimed);
-  asio::steady_timer timer(co_await asio::this_coro::executor);
   for (auto pause = kPauseAfterFailure;; pause = std::min(pause * 2, kLongestPause)) {
     const auto ended = handled ? co_await finish(row.id, mine->owner)
                                : co_await retry(row.id, mine->owner, (*claimed)->attempt);
@@ -436,8 +435,7 @@ awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
     log::warning("timer {} was handled, and that could not be written down: {}", row.id,
                  ended.error().message);
     if (stopping_) co_return;  // it comes again
-    timer.expires_after(pause);
-    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await store::pause_for(pause);
   }
 }
 
@@ -513,19 +511,17 @@ Async<void> Schedule::retry(const std::string& id, const std::string& owner, int
 
 // Puts off what is being handled, for as long as it is.
 awaitable<void> Schedule::keep_claims() {
-  asio::steady_timer timer(co_await asio::this_coro::executor);
   auto last = clock_.elapsed();
   while (!stopping_ || !active_.empty()) {
     // In short steps: a stop is not kept waiting, and a clock that is moved is noticed.
-    timer.expires_after(std::min(options_.lease / 6, milliseconds{200}));
-    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    co_await store::pause_for(std::min(options_.lease / 6, milliseconds{200}));
     if (clock_.elapsed() - last < options_.lease / 3) continue;
     last = clock_.elapsed();
     // All at once: one that takes long must not cost the others their claims.
     for (const auto& [id, mine] : active_) {
       if (!mine->running || std::exchange(mine->kept, true)) continue;
       ++keeping_;
-      asio::co_spawn(timer.get_executor(), keep(id, mine), [this, kept = mine](const std::exception_ptr&) {
+      asio::co_spawn(sleep_->get_executor(), keep(id, mine), [this, kept = mine](const std::exception_ptr&) {
         kept->kept = false;
         --keeping_;
         if (stopping_) wake();

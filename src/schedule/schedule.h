@@ -140,9 +140,8 @@ class Schedule {
   std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
   std::array<SeenRows, kShards> seen_;                    // overdue claims of others, by timer
   std::unordered_map<std::string, Resting> resting_;      // timers that could not be claimed
-  const uint64_t life_;   // tells our claims from those of a process before us
-  uint64_t claims_ = 0;   // tried
-  uint64_t claimed_ = 0;  // made
+  const uint64_t life_;  // tells our claims from those of a process before us
+  uint64_t claims_ = 0;  // tried
   bool table_made_ = false;
   bool stopping_ = false;
   bool woken_ = false;

@@ -1,10 +1,9 @@
 #include "wire/request_metrics.h"
 
+#include "protocol/error_names.h"
+
 namespace tabella::wire {
 namespace {
-
-// "com.amazon.coral.validate#ValidationException"
-std::string_view short_name(std::string_view type) { return type.substr(type.rfind('#') + 1); }
 
 std::string_view name_of(size_t operation) {
   return operation < all_operations().size() ? all_operations()[operation].name : "unknown";
@@ -24,7 +23,7 @@ void RequestMetrics::add(const NamedOperation* operation, const Wire<>& result,
     return;
   }
   const std::lock_guard lock(mutex_);
-  ++failed_[{at, std::string(short_name(result.error().type))}];
+  ++failed_[{at, std::string(protocol::short_name(result.error().type))}];
 }
 
 void RequestMetrics::write(metrics::Exposition& out) const {
