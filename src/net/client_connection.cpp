@@ -25,7 +25,7 @@ std::string ended_early(const Transport::Error& error) {
 
 ClientConnection::ClientConnection(const asio::any_io_executor& executor,
                                    std::shared_ptr<const ClientSettings> settings)
-    : settings_(std::move(settings)), transport_(executor, settings_->trust.get()) {}
+    : settings_(std::move(settings)), transport_(executor) {}
 
 void ClientConnection::begin(std::shared_ptr<ClientPool> pool,
                              std::chrono::steady_clock::time_point deadline) {
@@ -59,9 +59,11 @@ awaitable<Done> ClientConnection::open(Endpoints endpoints) {
   if (error)
     co_return failed(Stage::connecting,
                      fmt::format("cannot connect to {}: {}", server.authority(), error.message()));
-  if (const auto insecure = co_await transport_.secure(server.host); insecure)
-    co_return failed(Stage::connecting,
-                     fmt::format("no secure connection to {}: {}", server.authority(), insecure.message()));
+  if (settings_->trust) {
+    if (const auto insecure = co_await transport_.secure(*settings_->trust, server.host); insecure)
+      co_return failed(Stage::connecting,
+                       fmt::format("no secure connection to {}: {}", server.authority(), insecure.message()));
+  }
   open_ = true;
   co_return Done{};
 }

@@ -56,16 +56,25 @@ bool has_token(std::string_view list, std::string_view token) {
 std::string_view reason(int status) {
   switch (status) {
     case 100: return "Continue";
+    case 101: return "Switching Protocols";
     case 200: return "OK";
+    case 201: return "Created";
     case 204: return "No Content";
+    case 302: return "Found";
+    case 303: return "See Other";
+    case 304: return "Not Modified";
     case 400: return "Bad Request";
+    case 401: return "Unauthorized";
     case 403: return "Forbidden";
     case 404: return "Not Found";
     case 405: return "Method Not Allowed";
     case 408: return "Request Timeout";
+    case 409: return "Conflict";
     case 413: return "Content Too Large";
     case 500: return "Internal Server Error";
+    case 426: return "Upgrade Required";
     case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
     case 503: return "Service Unavailable";
     case 505: return "HTTP Version Not Supported";
     default: return "Status";
@@ -283,11 +292,18 @@ void append_response_head(std::string& out, const HttpResponse& response, bool c
   else
     fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
   out.append("Server: Tabella\r\nDate: ").append(http_date());
-  out.append("\r\nContent-Length: ").append(fmt::format_int(response.body.size()).c_str()).append("\r\n");
+  out.append("\r\n");
+  if (!response.then && response.status != 204 && response.status != 304)
+    out.append("Content-Length: ")
+        .append(fmt::format_int(response.length.value_or(response.body.size())).c_str())
+        .append("\r\n");
   if (!response.content_type.empty())
     out.append("Content-Type: ").append(response.content_type).append("\r\n");
   out.append(response.headers);
-  out.append(close ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
+  if (response.status == 101)
+    out.append("Connection: Upgrade\r\n\r\n");
+  else
+    out.append(close ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n");
 }
 
 }  // namespace tabella::net

@@ -3,13 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <boost/asio/awaitable.hpp>
+
 namespace tabella::net {
+
+class Connection;
 
 bool same_header(std::string_view a, std::string_view b);  // header names: case does not count
 
@@ -36,6 +41,10 @@ struct HttpResponse {
   std::string_view content_type;  // of static storage
   std::string headers;            // complete lines
   std::string body;
+  std::optional<size_t> length;  // what Content-Length says, where that is not the body's: in answers to HEAD
+  // If set, the connection is its own once the head and the body are out, and ends with it: for answers
+  // without an end, and for other protocols. It gets what the client has sent beyond its request.
+  std::function<boost::asio::awaitable<void>(Connection&, std::string unread)> then;
 
   void add_header(std::string_view name, std::string_view value) {
     headers.append(name).append(": ").append(value).append("\r\n");
@@ -46,6 +55,8 @@ struct HttpResponse {
     content_type = {};
     headers.clear();
     body.clear();
+    length.reset();
+    then = nullptr;
   }
 };
 

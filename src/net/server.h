@@ -16,13 +16,9 @@
 
 #include "net/http.h"
 #include "net/threads.h"
+#include "net/transport.h"
 
 namespace tabella::net {
-
-struct TlsFiles {
-  std::string certificate;
-  std::string key;
-};
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
@@ -57,7 +53,7 @@ class HttpServer {
   struct Impl;  // server.cpp's
 
  private:
-  std::shared_ptr<Impl> impl_;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace tabella::net

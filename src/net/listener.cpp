@@ -1,0 +1,228 @@
+#include "net/listener.h"
+
+#include <atomic>
+#include <thread>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/log.h"
+
+namespace tabella::net {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+using asio::ip::tcp;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
+
+tcp::endpoint resolve(asio::io_context& context, const std::string& host, uint16_t port) {
+  boost::system::error_code error;
+  tcp::resolver resolver(context);
+  const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
+  if (error || found.empty())
+    throw std::runtime_error(fmt::format("the address {} is not known: {}", host, error.message()));
+  return found.begin()->endpoint();
+}
+
+}  // namespace
+
+// What the connections of one thread share; touched on that thread only.
+struct ListenerThread {
+  Listener::Impl* listener = nullptr;
+  std::unordered_set<Connection*> connections;
+  SteadyClock::time_point now = SteadyClock::now();  // of the last sweep: good enough for timeouts
+
+  void close_what_is_over();
+};
+
+struct Listener::Impl : std::enable_shared_from_this<Listener::Impl> {
+  Impl(IoThreads& t, ListenOptions o, Serve s)
+      : threads(t),
+        options(std::move(o)),
+        serve(std::move(s)),
+        acceptor(std::in_place, t.at(0)),
+        states(t.size()) {
+    for (auto& state : states) state.listener = this;
+  }
+
+  void listen();
+  awaitable<void> accept_loop();
+  awaitable<void> sweep(size_t thread);
+  void start(tcp::socket socket, size_t thread);
+
+  IoThreads& threads;
+  const ListenOptions options;
+  const Serve serve;
+  std::optional<tcp::acceptor> acceptor;  // until stop(): it must go before its thread does
+  std::vector<ListenerThread> states;
+  std::atomic<size_t> connections{0};
+  std::atomic<bool> draining{false};  // nothing new
+  std::atomic<bool> closing{false};   // nothing old either
+  std::atomic<size_t> tasks{0};       // the accept loop and the sweeps; a sweep outlives its connections
+};
+
+Connection::Connection(ListenerThread& thread, tcp::socket socket)
+    : thread_(thread), transport_(std::move(socket)) {
+  thread_.connections.insert(this);
+  ++thread_.listener->connections;
+}
+
+Connection::~Connection() {
+  thread_.connections.erase(this);
+  --thread_.listener->connections;
+}
+
+void Connection::expire_in(std::chrono::milliseconds timeout) { deadline_ = thread_.now + timeout; }
+bool Connection::draining() const { return thread_.listener->draining; }
+
+awaitable<bool> Connection::write_all(std::array<asio::const_buffer, 2> buffers,
+                                      std::chrono::milliseconds timeout) {
+  size_t left = asio::buffer_size(buffers);
+  while (left > 0) {
+    expire_in(timeout);
+    const auto [error, n] = co_await transport_.write_some(buffers);
+    if (error) co_return false;
+    left -= n;
+    for (size_t skip = n; auto& buffer : buffers) {
+      const size_t step = std::min(skip, buffer.size());
+      buffer += step;
+      skip -= step;
+    }
+  }
+  co_return true;
+}
+
+awaitable<void> Connection::linger() {
+  constexpr size_t kMostBytes = 64u << 20;
+  transport_.finish_sending();
+  expire_in(std::chrono::seconds(5));
+  std::array<char, 16 * 1024> sink;  // NOLINT: filled by the read
+  for (size_t drained = 0; drained < kMostBytes;) {
+    const auto [error, n] = co_await transport_.read_some(asio::buffer(sink));
+    if (error) co_return;
+    drained += n;
+  }
+}
+
+void ListenerThread::close_what_is_over() {
+  now = SteadyClock::now();
+  for (auto* connection : connections) {
+    const bool expired = connection->deadline_ && now > *connection->deadline_;
+    if (expired || (listener->draining && connection->idle_) || listener->closing)
+      connection->transport_.close();
+  }
+}
+
+void Listener::Impl::listen() {
+  const auto endpoint = resolve(threads.at(0), options.host, options.port);
+  boost::system::error_code error;
+  acceptor->open(endpoint.protocol(), error);
+  if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor->bind(endpoint, error);
+  if (!error) acceptor->listen(4096, error);
+  if (!error) return;
+  if (error == asio::error::address_in_use)
+    throw std::runtime_error(
+        fmt::format("port {} on {} is in use; stop the program that has it or choose another port",
+                    options.port, options.host));
+  throw std::runtime_error(
+      fmt::format("cannot listen on {}:{}: {}", options.host, options.port, error.message()));
+}
+
+awaitable<void> Listener::Impl::accept_loop() {
+  size_t next = 0;
+  asio::steady_timer pause(threads.at(0));
+  while (!draining) {
+    if (connections >= options.max_connections) {
+      pause.expires_after(std::chrono::milliseconds(20));
+      co_await pause.async_wait(kByValue);
+      continue;
+    }
+    const size_t thread = next++ % threads.size();
+    auto [error, socket] = co_await acceptor->async_accept(threads.at(thread), kByValue);
+    if (error == asio::error::operation_aborted) co_return;
+    if (error) {
+      // Out of descriptors, most likely: those that end will make room.
+      log::warning("cannot accept a connection: {}", error.message());
+      pause.expires_after(std::chrono::milliseconds(100));
+      co_await pause.async_wait(kByValue);
+      continue;
+    }
+    asio::post(threads.at(thread), [self = shared_from_this(), thread, s = std::move(socket)]() mutable {
+      self->start(std::move(s), thread);
+    });
+  }
+}
+
+void Listener::Impl::start(tcp::socket socket, size_t thread) {
+  if (draining) return;
+  boost::system::error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  const auto connection = std::make_shared<Connection>(states[thread], std::move(socket));
+  asio::co_spawn(
+      threads.at(thread),
+      [self = shared_from_this(), connection]() -> awaitable<void> {
+        co_await self->serve(*connection);
+        connection->transport().close();
+      },
+      asio::detached);
+}
+
+// Closes what has taken too long. One timer per thread instead of one per wait. Ends when the listener is
+// stopping and the last connection is gone.
+awaitable<void> Listener::Impl::sweep(size_t thread) {
+  asio::steady_timer timer(threads.at(thread));
+  auto& state = states[thread];
+  while (!draining || !state.connections.empty()) {
+    state.close_what_is_over();
+    timer.expires_after(draining ? std::chrono::milliseconds(5) : std::chrono::milliseconds(250));
+    co_await timer.async_wait(kByValue);
+  }
+}
+
+Listener::Listener(IoThreads& threads, ListenOptions options, Serve serve)
+    : impl_(std::make_shared<Impl>(threads, std::move(options), std::move(serve))) {
+  impl_->listen();
+  const auto spawn = [&](size_t thread, auto task) {
+    ++impl_->tasks;
+    asio::co_spawn(threads.at(thread), std::move(task),
+                   [impl = impl_](const std::exception_ptr&) { --impl->tasks; });
+  };
+  spawn(0, [impl = impl_.get()] { return impl->accept_loop(); });
+  for (size_t i = 0; i < threads.size(); ++i) spawn(i, [impl = impl_.get(), i] { return impl->sweep(i); });
+}
+
+// Its connections are served by what its owner has: they must not outlive it.
+Listener::~Listener() {
+  if (impl_->acceptor) stop(std::chrono::milliseconds(0));
+}
+
+uint16_t Listener::port() const { return impl_->acceptor->local_endpoint().port(); }
+size_t Listener::connections() const { return impl_->connections; }
+
+void Listener::stop(std::chrono::milliseconds grace) {
+  impl_->draining = true;
+  asio::post(impl_->threads.at(0), [impl = impl_] {
+    boost::system::error_code ignored;
+    impl->acceptor->close(ignored);
+  });
+  // Sockets and timers must be gone before their threads are: the wait is for all of them.
+  const auto until = SteadyClock::now() + grace;
+  while (impl_->tasks > 0) {
+    if (SteadyClock::now() > until) impl_->closing = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  impl_->acceptor.reset();
+}
+
+}  // namespace tabella::net

@@ -1,0 +1,27 @@
+// The server's side of a WebSocket (RFC 6455) that only ever tells: text goes out, and what comes in is read
+// for pings and the end.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "net/http.h"
+
+namespace tabella::net {
+
+// Answers the handshake; false, with the response filled in, if the request is none.
+bool accept_websocket(const HttpRequest& request, HttpResponse& response);
+
+// A frame that holds the text, ready to send.
+std::string websocket_text(std::string_view text);
+std::string websocket_ping();
+
+// Reads until the other side closes or breaks the rules. What is to be answered, pings and the close, is put
+// behind `answers`, for whoever writes: a frame must not stand inside another. `unread` came behind the
+// handshake.
+boost::asio::awaitable<void> drain_websocket(Connection& connection, std::string unread,
+                                             std::string& answers);
+
+}  // namespace tabella::net
