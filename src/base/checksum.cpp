@@ -7,6 +7,7 @@
 #include <libdeflate.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 
 namespace tabella {
 namespace {
@@ -61,6 +62,21 @@ std::string hmac_sha256(std::string_view key, std::string_view bytes) {
   for (char& c : outer) c ^= 0x5c;
   const auto hashed = sha256.of({{inner.data(), inner.size()}, bytes});
   return sha256.of({{outer.data(), outer.size()}, hashed});
+}
+
+std::string hmac_md5(std::string_view key, std::string_view bytes) {
+  std::string digest(16, '\0');
+  HMAC(EVP_md5(), key.data(), static_cast<int>(key.size()),
+       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
+       reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  return digest;
+}
+
+std::string sha1(std::string_view bytes) {
+  std::string digest(20, '\0');
+  EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr, EVP_sha1(),
+             nullptr);
+  return digest;
 }
 
 std::string to_hex(std::string_view bytes) {

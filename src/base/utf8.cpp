@@ -1,0 +1,51 @@
+#include "base/utf8.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace tabella {
+namespace {
+
+// The length of the valid character at the front; 0: there is none.
+size_t character_length(std::string_view bytes) {
+  const auto at = [&](size_t i) { return static_cast<uint8_t>(bytes[i]); };
+  const auto follows = [&](size_t i) { return i < bytes.size() && (at(i) & 0xc0) == 0x80; };
+  const uint8_t first = at(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return follows(1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {
+    if (!follows(1) || !follows(2)) return 0;
+    if (first == 0xe0 && at(1) < 0xa0) return 0;
+    if (first == 0xed && at(1) >= 0xa0) return 0;
+    return 3;
+  }
+  if (first >= 0xf0 && first < 0xf5) {
+    if (!follows(1) || !follows(2) || !follows(3)) return 0;
+    if (first == 0xf0 && at(1) < 0x90) return 0;
+    if (first == 0xf4 && at(1) >= 0x90) return 0;
+    return 4;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// Mostly ASCII: eight bytes at a time.
+size_t valid_utf8_length(std::string_view bytes) {
+  size_t i = 0;
+  while (i < bytes.size()) {
+    uint64_t word = 0;
+    while (i + 8 <= bytes.size()) {
+      std::memcpy(&word, bytes.data() + i, 8);
+      if (word & 0x8080808080808080u) break;
+      i += 8;
+    }
+    if (i == bytes.size()) break;
+    const auto length = character_length(bytes.substr(i));
+    if (length == 0) return i;
+    i += length;
+  }
+  return i;
+}
+
+}  // namespace tabella

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace tabella {
+
+// How much of it, from the front, is valid UTF-8.
+size_t valid_utf8_length(std::string_view bytes);
+
+inline bool is_valid_utf8(std::string_view bytes) { return valid_utf8_length(bytes) == bytes.size(); }
+
+}  // namespace tabella
