@@ -1,0 +1,17 @@
+// Content-Transfer-Encodings, undone as far as the bytes allow.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tabella::mime {
+
+// Skips what does not belong, and goes on after padding: some programs encode in pieces.
+std::string decode_base64(std::string_view text);
+
+std::string decode_quoted_printable(std::string_view text);
+
+// By the name of the encoding; others come back as they are.
+std::string decode(std::string_view text, std::string_view encoding);
+
+}  // namespace tabella::mime
