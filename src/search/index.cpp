@@ -1,0 +1,320 @@
+#include "search/index.h"
+
+#include <algorithm>
+
+#include "base/bytes.h"
+#include "base/ids.h"
+#include "store/batches.h"
+#include "store/rows.h"
+
+namespace tabella::search {
+
+using item::Item;
+using item::Value;
+using store::Async;
+using store::BatchWrite;
+
+namespace {
+
+constexpr const char* kPart = "part";
+constexpr const char* kName = "name";
+constexpr const char* kBody = "body";
+constexpr const char* kExpires = "expires";
+constexpr const char* kManifest = "manifest";
+constexpr size_t kMostDirectories = 2048;
+constexpr size_t kMostInRow = 300 * 1024;  // of a document: an item holds 400 KB
+constexpr size_t kMostRows = 16;           // of a document
+constexpr int64_t kSlack = 24 * 3600;      // rows of a segment outlive its documents, but not for long
+
+Value row_of(const std::string& part, const std::string& name) {
+  auto row = Value::map();
+  row.set_member(kPart, Value::string(part));
+  row.set_member(kName, Value::string(name));
+  return row;
+}
+Item key_of(const std::string& part, const std::string& name) {
+  return item::encode_item(row_of(part, name));
+}
+
+Item row_with(const std::string& part, const std::string& name, std::string body, int64_t expires) {
+  auto row = row_of(part, name);
+  if (!body.empty()) row.set_member(kBody, Value::binary(std::move(body)));
+  row.set_member(kExpires, Value::integer(expires));
+  return item::encode_item(row);
+}
+
+std::string body_of(item::ItemView row) {
+  const auto body = row.find(kBody);
+  return body && body->type() == item::Type::B ? std::string(body->content()) : std::string();
+}
+
+std::string segment_part(const std::string& id) { return "segment|" + id; }
+std::string document_part(const std::string& id) { return "document|" + id; }
+std::string label_part(const std::string& label) { return "label|" + label; }
+
+std::string encode_pieces(const Document& document) {
+  std::string out;
+  for (const auto& piece : document.pieces) {
+    out.push_back(piece.field);
+    put_sized(out, piece.text);
+  }
+  return out;
+}
+
+std::vector<Piece> decode_pieces(std::string_view bytes) {
+  std::vector<Piece> pieces;
+  while (!bytes.empty()) {
+    const char field = bytes.front();
+    bytes.remove_prefix(1);
+    pieces.push_back({.field = field, .text = std::string(take_sized(bytes))});
+  }
+  return pieces;
+}
+
+template <class T>
+std::unexpected<store::Error> error_of(T& result) {
+  return std::unexpected(std::move(result).error());
+}
+
+}  // namespace
+
+store::TablePlan Index::plan(const std::string& table) {
+  store::TableDefinition definition{.name = table};
+  definition.billing_mode = store::BillingMode::pay_per_request;
+  definition.attributes = {{kPart, item::Type::S}, {kName, item::Type::S}};
+  definition.key_schema = {{kPart, store::KeyRole::hash}, {kName, store::KeyRole::range}};
+  return {.definition = std::move(definition), .time_to_live = kExpires};
+}
+
+Async<Manifest> Index::manifest() {
+  auto got =
+      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true});
+  if (!got) co_return error_of(got);
+  if (!got->item) co_return Manifest{};
+  co_return decode_manifest(store::number_of(*got->item, "version"), body_of(*got->item));
+}
+
+Async<bool> Index::commit(Manifest next) {
+  const auto nonce = make_uuid();
+  auto row = row_of(kManifest, kManifest);
+  row.set_member("version", Value::integer(next.version + 1));
+  row.set_member("nonce", Value::string(nonce));
+  row.set_member(kBody, Value::binary(encode(next)));
+  store::PutItemRequest request{.table = table_, .item = item::encode_item(row)};
+  if (next.version == 0) {
+    request.options.condition = "attribute_not_exists(version)";
+  } else {
+    request.options.condition = "version = :v";
+    auto values = Value::map();
+    values.set_member(":v", Value::integer(next.version));
+    request.options.attributes.values = item::encode_item(values);
+  }
+  const auto put = co_await store_.put_item(std::move(request));
+  if (put) co_return true;
+  if (put.error().code != store::ErrorCode::conditional_check_failed) co_return std::unexpected(put.error());
+  // An answer may have been lost, and the put sent again: the row says whose it is.
+  const auto got =
+      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true});
+  if (!got) co_return std::unexpected(got.error());
+  co_return got->item&& store::text_of(*got->item, "nonce") == nonce;
+}
+
+Async<SegmentInfo> Index::write_segment(SegmentBlocks blocks, std::vector<Entry> entries) {
+  SegmentInfo info{.id = make_uuid(),
+                   .first = entries.front().id,
+                   .last = entries.back().id,
+                   .count = entries.size(),
+                   .term_blocks = blocks.terms.size(),
+                   .entry_blocks = blocks.entries.size()};
+  const auto [least, most] = std::ranges::minmax_element(entries, {}, &Entry::expires);
+  info.first_expiry = least->expires;
+  info.last_expiry = most->expires;
+  const auto part = segment_part(info.id);
+  const auto expires = info.last_expiry + kSlack;
+  std::vector<BatchWrite> writes;
+  const auto add = [&](const std::string& name, std::string& body) {
+    writes.push_back({.put = true, .item = row_with(part, name, std::move(body), expires)});
+  };
+  add("d", blocks.directory);
+  for (size_t i = 0; i < blocks.terms.size(); ++i) add(term_block(i), blocks.terms[i]);
+  for (size_t i = 0; i < blocks.entries.size(); ++i) add(entry_block(i), blocks.entries[i]);
+  auto written = co_await store::write_all(store_, table_, std::move(writes));
+  if (!written) co_return error_of(written);
+  co_return info;
+}
+
+Async<void> Index::remove_segment(SegmentInfo segment) {
+  std::vector<std::string> names = {"d"};
+  for (size_t i = 0; i < segment.term_blocks; ++i) names.push_back(term_block(i));
+  for (size_t i = 0; i < segment.entry_blocks; ++i) names.push_back(entry_block(i));
+  co_return co_await remove_names(segment_part(segment.id), names);
+}
+
+Async<std::shared_ptr<const Directory>> Index::directory(const SegmentInfo& segment) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = directories_.find(segment.id); found != directories_.end())
+      co_return found->second;
+  }
+  auto got = co_await store_.get_item(
+      {.table = table_, .key = key_of(segment_part(segment.id), "d"), .consistent = true});
+  if (!got) co_return error_of(got);
+  if (!got->item)
+    co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
+  auto directory = std::make_shared<const Directory>(body_of(*got->item));
+  const std::lock_guard lock(mutex_);
+  if (directories_.emplace(segment.id, directory).second) kept_.push_back(segment.id);
+  if (kept_.size() > kMostDirectories) {
+    directories_.erase(kept_.front());
+    kept_.pop_front();
+  }
+  co_return directory;
+}
+
+Async<std::map<Index::BlockName, std::string>> Index::blocks(std::vector<BlockName> names) {
+  std::ranges::sort(names);
+  names.erase(std::ranges::unique(names).begin(), names.end());
+  std::vector<Item> keys;
+  keys.reserve(names.size());
+  for (const auto& [segment, name] : names) keys.push_back(key_of(segment_part(segment), name));
+  auto items = co_await store::get_all(store_, table_, std::move(keys));
+  if (!items) co_return error_of(items);
+  // Their segment was merged into another one, and some time has passed since.
+  if (items->size() < names.size())
+    co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
+  std::map<BlockName, std::string> found;
+  for (const auto& row : *items)
+    found.emplace(
+        BlockName(store::text_of(row, kPart).substr(segment_part("").size()), store::text_of(row, kName)),
+        body_of(row));
+  co_return found;
+}
+
+Async<std::vector<Entry>> Index::entries(SegmentInfo segment) {
+  std::vector<BlockName> names;
+  for (size_t i = 0; i < segment.entry_blocks; ++i) names.emplace_back(segment.id, entry_block(i));
+  auto found = co_await blocks(names);
+  if (!found) co_return error_of(found);
+  std::vector<Entry> all;
+  for (const auto& name : names)
+    for (auto& entry : read_entries((*found)[name])) all.push_back(std::move(entry));
+  co_return all;
+}
+
+Async<void> Index::put_documents(const std::vector<Document>& documents) {
+  std::vector<BatchWrite> writes;
+  for (const auto& document : documents) {
+    const auto bytes = encode_pieces(document);
+    const size_t rows = std::clamp<size_t>((bytes.size() + kMostInRow - 1) / kMostInRow, 1, kMostRows);
+    for (size_t i = 0; i < rows; ++i) {
+      auto row = row_of(document_part(document.id), std::to_string(i));
+      auto body = bytes.substr(std::min(i * kMostInRow, bytes.size()), kMostInRow);
+      if (!body.empty()) row.set_member(kBody, Value::binary(std::move(body)));
+      row.set_member(kExpires, Value::integer(document.expires));
+      if (i == 0 && rows > 1) row.set_member("more", Value::integer(static_cast<int64_t>(rows - 1)));
+      writes.push_back({.put = true, .item = item::encode_item(row)});
+    }
+  }
+  co_return co_await store::write_all(store_, table_, std::move(writes));
+}
+
+Async<std::map<std::string, Document>> Index::documents(const std::vector<std::string>& ids) {
+  std::vector<Item> keys;
+  for (const auto& id : ids) keys.push_back(key_of(document_part(id), "0"));
+  auto items = co_await store::get_all(store_, table_, std::move(keys));
+  if (!items) co_return error_of(items);
+  std::vector<Item> rest;
+  for (const auto& row : *items)
+    for (int64_t i = 1; i <= store::number_of(row, "more"); ++i)
+      rest.push_back(key_of(store::text_of(row, kPart), std::to_string(i)));
+  std::map<std::string, std::map<std::string, std::string>> more;  // by part and number
+  if (!rest.empty()) {
+    auto others = co_await store::get_all(store_, table_, std::move(rest));
+    if (!others) co_return error_of(others);
+    for (const auto& row : *others) {
+      auto name = store::text_of(row, kName);
+      name.insert(0, 4 - std::min<size_t>(name.size(), 4), '0');  // so that they sort
+      more[store::text_of(row, kPart)][name] = body_of(row);
+    }
+  }
+  std::map<std::string, Document> found;
+  for (const auto& row : *items) {
+    Document document;
+    const auto part = store::text_of(row, kPart);
+    document.id = part.substr(document_part("").size());
+    document.expires = store::number_of(row, kExpires);
+    auto body = body_of(row);
+    if (const auto others = more.find(part); others != more.end())
+      for (const auto& [number, bytes] : others->second) body.append(bytes);
+    document.pieces = decode_pieces(body);
+    found.emplace(document.id, std::move(document));
+  }
+  co_return found;
+}
+
+Async<void> Index::remove_documents(const std::vector<std::string>& ids,
+                                    const std::vector<std::string>& large) {
+  std::vector<BatchWrite> writes;
+  for (const auto& id : ids) writes.push_back({.put = false, .item = key_of(document_part(id), "0")});
+  for (const auto& id : large)
+    for (size_t i = 1; i < kMostRows; ++i)
+      writes.push_back({.put = false, .item = key_of(document_part(id), std::to_string(i))});
+  co_return co_await store::write_all(store_, table_, std::move(writes));
+}
+
+Async<void> Index::add_gone(const std::vector<std::pair<std::string, int64_t>>& ids) {
+  std::vector<BatchWrite> writes;
+  for (const auto& [id, expires] : ids)
+    writes.push_back({.put = true, .item = row_with("gone", id, {}, expires)});
+  return store::write_all(store_, table_, std::move(writes));
+}
+Async<std::vector<std::string>> Index::gone() { return names_in("gone"); }
+Async<void> Index::remove_gone(const std::vector<std::string>& ids) { return remove_names("gone", ids); }
+
+Async<void> Index::add_label(std::string label, std::string id, int64_t expires) {
+  auto put =
+      co_await store_.put_item({.table = table_, .item = row_with(label_part(label), id, {}, expires)});
+  if (!put) co_return error_of(put);
+  // The label is there as long as the last document that has it.
+  store::PutItemRequest request{.table = table_, .item = row_with("labels", label, {}, expires)};
+  request.options.condition = "attribute_not_exists(expires) OR expires < :e";
+  auto values = Value::map();
+  values.set_member(":e", Value::integer(expires));
+  request.options.attributes.values = item::encode_item(values);
+  auto raised = co_await store_.put_item(std::move(request));
+  if (!raised && raised.error().code != store::ErrorCode::conditional_check_failed)
+    co_return error_of(raised);
+  co_return store::Result<void>();
+}
+
+Async<void> Index::remove_label(std::string label, std::string id) {
+  auto removed = co_await store_.delete_item({.table = table_, .key = key_of(label_part(label), id)});
+  if (!removed) co_return error_of(removed);
+  co_return store::Result<void>();
+}
+Async<std::vector<std::string>> Index::labelled(std::string label) { return names_in(label_part(label)); }
+Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("labels", now); }
+
+Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
+  store::QueryRequest request;
+  request.options.table = table_;
+  request.options.consistent = true;
+  request.key_condition = "part = :p";
+  auto values = Value::map();
+  values.set_member(":p", Value::string(part));
+  request.options.attributes.values = item::encode_item(values);
+  auto rows = co_await store::query_all(store_, std::move(request));
+  if (!rows) co_return error_of(rows);
+  std::vector<std::string> names;
+  for (const auto& row : *rows)
+    if (now == 0 || store::number_of(row, kExpires) > now) names.push_back(store::text_of(row, kName));
+  co_return names;
+}
+
+Async<void> Index::remove_names(std::string part, const std::vector<std::string>& names) {
+  std::vector<BatchWrite> writes;
+  for (const auto& name : names) writes.push_back({.put = false, .item = key_of(part, name)});
+  return store::write_all(store_, table_, std::move(writes));
+}
+
+}  // namespace tabella::search

@@ -1,0 +1,374 @@
+#include "search/snapshot.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace tabella::search {
+
+using store::Async;
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr size_t kChecksAtOnce = 100;
+
+template <class T>
+std::unexpected<store::Error> error_of(T& result) {
+  return std::unexpected(std::move(result).error());
+}
+
+bool in_range(const Filter& filter, std::string_view id) {
+  return (filter.from.empty() || id >= filter.from) && (filter.until.empty() || id < filter.until);
+}
+
+bool text_matches(const Filter& filter, const Document& document) {
+  return std::ranges::all_of(filter.texts, [&](const Filter::Text& text) {
+    return has_text(document, text.fields, text.text) != text.negated;
+  });
+}
+
+}  // namespace
+
+bool matches(const Filter& filter, const Document& document, const std::vector<std::string>& labels) {
+  const auto has = [](const std::vector<std::string>& words, const Filter::Word& word) {
+    return (std::ranges::find(words, word.word) != words.end()) != word.negated;
+  };
+  const Entry entry{
+      .id = document.id, .expires = document.expires, .size = document.size, .flags = document.flags};
+  return in_range(filter, document.id) && (!filter.entry || filter.entry(entry)) &&
+         std::ranges::all_of(filter.keys, [&](const auto& word) { return has(document.keys, word); }) &&
+         std::ranges::all_of(filter.labels, [&](const auto& word) { return has(labels, word); }) &&
+         text_matches(filter, document);
+}
+
+Async<Snapshot> Snapshot::take(Index& index, const Clock& clock) {
+  Snapshot snapshot(index);
+  auto manifest = co_await index.manifest();
+  if (!manifest) co_return error_of(manifest);
+  snapshot.manifest_ = std::move(*manifest);
+  for (const auto& segment : snapshot.manifest_.segments) snapshot.live_.emplace_back(segment.count, true);
+  snapshot.gone_.assign(snapshot.live_.size(), 0);
+  const auto now = epoch_milliseconds(clock.now()) / 1000;
+  auto expired = co_await snapshot.leave_out_expired(now);
+  if (!expired) co_return error_of(expired);
+  auto gone = co_await index.gone();
+  if (!gone) co_return error_of(gone);
+  if (!gone->empty()) {
+    auto located = co_await snapshot.locate(*gone);
+    if (!located) co_return error_of(located);
+    for (size_t i = 0; i < located->size(); ++i) {
+      snapshot.gone_[i] = (*located)[i].count();
+      snapshot.live_[i] -= (*located)[i];
+    }
+  }
+  co_return snapshot;
+}
+
+Async<void> Snapshot::leave_out_expired(int64_t now) {
+  for (size_t i = 0; i < live_.size(); ++i) {
+    const auto& segment = manifest_.segments[i];
+    if (now < segment.first_expiry) continue;
+    if (now >= segment.last_expiry) {
+      live_[i] = Slots(segment.count);
+      continue;
+    }
+    auto entries = co_await index_->entries(segment);
+    if (!entries) co_return error_of(entries);
+    for (size_t slot = 0; slot < entries->size() && slot < segment.count; ++slot)
+      if (now >= (*entries)[slot].expires) live_[i].clear(slot);
+  }
+  co_return store::Result<void>();
+}
+
+size_t Snapshot::count() const {
+  size_t count = 0;
+  for (const auto& slots : live_) count += slots.count();
+  return count;
+}
+
+bool Snapshot::has(const std::string& id) const {
+  return std::ranges::any_of(manifest_.segments,
+                             [&](const SegmentInfo& s) { return id >= s.first && id <= s.last; });
+}
+
+Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorted_ids) {
+  struct Wanted {
+    size_t segment;
+    size_t block;
+    const std::string* id;
+  };
+  std::vector<Slots> located;
+  std::vector<Wanted> wanted;
+  std::vector<Index::BlockName> names;
+  for (size_t i = 0; i < manifest_.segments.size(); ++i) {
+    const auto& segment = manifest_.segments[i];
+    located.emplace_back(segment.count);
+    const auto begin = std::ranges::lower_bound(sorted_ids, segment.first);
+    const auto end = std::ranges::upper_bound(sorted_ids, segment.last);
+    if (begin >= end) continue;
+    auto directory = co_await index_->directory(segment);
+    if (!directory) co_return error_of(directory);
+    for (auto id = begin; id != end; ++id) {
+      wanted.push_back({i, (*directory)->block_of_id(*id), &*id});
+      names.emplace_back(segment.id, Index::entry_block(wanted.back().block));
+    }
+  }
+  auto blocks = co_await index_->blocks(std::move(names));
+  if (!blocks) co_return error_of(blocks);
+  std::map<std::pair<size_t, size_t>, std::vector<Entry>> read;
+  for (const auto& [i, block, id] : wanted) {
+    const auto& segment = manifest_.segments[i];
+    auto& entries = read[{i, block}];
+    if (entries.empty()) entries = read_entries((*blocks)[{segment.id, Index::entry_block(block)}]);
+    const auto found = std::ranges::lower_bound(entries, *id, {}, &Entry::id);
+    if (found == entries.end() || found->id != *id) continue;
+    const auto slot = block * kEntriesInBlock + static_cast<size_t>(found - entries.begin());
+    if (slot < segment.count) located[i].set(slot);
+  }
+  co_return located;
+}
+
+std::vector<Snapshot::Place> Snapshot::newest_first(const std::vector<Slots>& slots, size_t start,
+                                                    size_t limit) {
+  std::vector<Place> places;
+  for (size_t i = slots.size(); i-- > 0 && places.size() < limit;) {
+    const auto count = slots[i].count();
+    if (start >= count) {
+      start -= count;
+      continue;
+    }
+    for (size_t slot = slots[i].size(); slot-- > 0 && places.size() < limit;) {
+      if (!slots[i].test(slot)) continue;
+      if (start > 0)
+        --start;
+      else
+        places.push_back({i, slot});
+    }
+  }
+  return places;
+}
+
+Async<std::vector<Entry>> Snapshot::entries_at(std::vector<Place> places) {
+  std::vector<Index::BlockName> names;
+  for (const auto& place : places)
+    names.emplace_back(manifest_.segments[place.segment].id,
+                       Index::entry_block(place.slot / kEntriesInBlock));
+  auto blocks = co_await index_->blocks(names);
+  if (!blocks) co_return error_of(blocks);
+  std::map<Index::BlockName, std::vector<Entry>> read;
+  for (const auto& [name, block] : *blocks) read[name] = read_entries(block);
+  std::vector<Entry> entries;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const auto& block = read[names[i]];
+    const auto at = places[i].slot % kEntriesInBlock;
+    if (at >= block.size())
+      co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
+    entries.push_back(block[at]);
+  }
+  co_return entries;
+}
+
+Async<std::vector<Entry>> Snapshot::list(size_t start, size_t limit) {
+  return entries_at(newest_first(live_, start, limit));
+}
+
+// For every segment that is of interest: the slots that have all of the terms (or some term with the prefix)
+// of every query. All blocks are read together.
+Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
+                                               const std::vector<Slots>& where) {
+  struct Need {
+    size_t segment;
+    std::shared_ptr<const Directory> directory;
+  };
+  std::vector<Need> needs;
+  std::vector<Index::BlockName> names;
+  for (size_t i = 0; i < where.size(); ++i) {
+    if (where[i].count() == 0) continue;
+    auto directory = co_await index_->directory(manifest_.segments[i]);
+    if (!directory) co_return error_of(directory);
+    const auto& id = manifest_.segments[i].id;
+    for (const auto& query : queries) {
+      for (const auto& term : query.terms)
+        names.emplace_back(id, Index::term_block((*directory)->block_of_term(term)));
+      if (query.prefix.empty()) continue;
+      const auto [begin, end] = (*directory)->blocks_of_prefix(query.prefix);
+      for (size_t block = begin; block < end; ++block) names.emplace_back(id, Index::term_block(block));
+    }
+    needs.push_back({i, std::move(*directory)});
+  }
+  auto blocks = co_await index_->blocks(std::move(names));
+  if (!blocks) co_return error_of(blocks);
+  std::vector<Slots> matching;
+  for (const auto& slots : where) matching.emplace_back(slots.size());
+  for (const auto& [segment, directory] : needs) {
+    const auto& id = manifest_.segments[segment].id;
+    Slots all(where[segment].size(), true);
+    const auto block = [&](size_t number) -> std::string_view {
+      return (*blocks)[{id, Index::term_block(number)}];
+    };
+    for (const auto& query : queries) {
+      for (const auto& term : query.terms) {
+        Slots with(all.size());
+        find_term(block(directory->block_of_term(term)), term, with);
+        all &= with;
+      }
+      if (query.prefix.empty()) continue;
+      Slots with(all.size());
+      const auto [begin, end] = directory->blocks_of_prefix(query.prefix);
+      for (size_t number = begin; number < end; ++number) find_prefix(block(number), query.prefix, with);
+      all &= with;
+    }
+    matching[segment] = std::move(all);
+  }
+  co_return matching;
+}
+
+// Those that may have the text in one of its fields; not `exact`: some may not.
+Async<std::vector<Slots>> Snapshot::with_text(const Filter::Text& text, const std::vector<Slots>& where,
+                                              bool& exact) {
+  std::vector<Slots> matching;
+  for (const auto& slots : where) matching.emplace_back(slots.size());
+  for (const char field : text.fields) {
+    std::vector<TermQuery> queries;
+    queries.push_back(terms_for(field, text.text));
+    exact = exact && queries.front().exact;
+    auto with = co_await with_terms(std::move(queries), where);
+    if (!with) co_return error_of(with);
+    for (size_t i = 0; i < matching.size(); ++i) matching[i] |= (*with)[i];
+  }
+  co_return matching;
+}
+
+Async<void> Snapshot::narrow_by_text(std::vector<Slots>& matching, const Filter& filter, bool& exact) {
+  for (const auto& text : filter.texts) {
+    if (text.text.empty()) continue;
+    bool this_exact = true;
+    auto with = co_await with_text(text, matching, this_exact);
+    if (!with) co_return error_of(with);
+    exact = exact && this_exact;
+    for (size_t i = 0; i < matching.size(); ++i) {
+      if (!text.negated)
+        matching[i] &= (*with)[i];
+      else if (this_exact)
+        matching[i] -= (*with)[i];
+    }
+  }
+  co_return store::Result<void>();
+}
+
+Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter& filter) {
+  for (const auto& key : filter.keys) {
+    std::vector<TermQuery> queries;
+    queries.push_back({.terms = {kKeyField + key.word}, .prefix = {}, .exact = true});
+    auto with = co_await with_terms(std::move(queries), matching);
+    if (!with) co_return error_of(with);
+    for (size_t i = 0; i < matching.size(); ++i)
+      key.negated ? matching[i] -= (*with)[i] : matching[i] &= (*with)[i];
+  }
+  co_return store::Result<void>();
+}
+
+Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filter& filter) {
+  for (const auto& label : filter.labels) {
+    auto ids = co_await index_->labelled(label.word);
+    if (!ids) co_return error_of(ids);
+    auto with = co_await locate(*ids);
+    if (!with) co_return error_of(with);
+    for (size_t i = 0; i < matching.size(); ++i)
+      label.negated ? matching[i] -= (*with)[i] : matching[i] &= (*with)[i];
+  }
+  co_return store::Result<void>();
+}
+
+Async<void> Snapshot::narrow_by_entries(std::vector<Slots>& matching, const Filter& filter) {
+  for (size_t i = 0; i < matching.size(); ++i) {
+    const auto& segment = manifest_.segments[i];
+    const bool before = !filter.from.empty() && segment.last < filter.from;
+    const bool after = !filter.until.empty() && segment.first >= filter.until;
+    if (before || after) matching[i] = Slots(segment.count);
+    const bool inside = in_range(filter, segment.first) && in_range(filter, segment.last);
+    if (matching[i].count() == 0 || (inside && !filter.entry)) continue;
+    auto entries = co_await index_->entries(segment);
+    if (!entries) co_return error_of(entries);
+    for (size_t slot = 0; slot < segment.count && slot < entries->size(); ++slot) {
+      const auto& entry = (*entries)[slot];
+      if (!in_range(filter, entry.id) || (filter.entry && !filter.entry(entry))) matching[i].clear(slot);
+    }
+  }
+  co_return store::Result<void>();
+}
+
+Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Time enough, Time deadline) {
+  auto matching = live_;
+  bool exact = true;
+  auto narrowed = co_await narrow_by_keys(matching, filter);
+  if (narrowed) narrowed = co_await narrow_by_text(matching, filter, exact);
+  if (narrowed) narrowed = co_await narrow_by_labels(matching, filter);
+  if (narrowed && (!filter.from.empty() || !filter.until.empty() || filter.entry))
+    narrowed = co_await narrow_by_entries(matching, filter);
+  if (!narrowed) co_return error_of(narrowed);
+  Found found;
+  for (const auto& slots : matching) found.total += slots.count();
+  if (exact) {
+    auto entries = co_await entries_at(newest_first(matching, start, limit));
+    if (!entries) co_return error_of(entries);
+    found.entries = std::move(*entries);
+    co_return found;
+  }
+  // Those that have all the terms need not have the text: it is looked at again, as far as there is time.
+  const auto candidates = newest_first(matching, 0, found.total);
+  size_t matched = 0;
+  size_t at = 0;
+  while (at < candidates.size()) {
+    const auto now = SteadyClock::now();
+    if (found.entries.size() >= limit && now >= enough) break;
+    if (now >= deadline)
+      co_return store::fail(store::ErrorCode::unavailable, "the search took longer than it was given");
+    const std::vector<Place> places(
+        candidates.begin() + static_cast<ptrdiff_t>(at),
+        candidates.begin() + static_cast<ptrdiff_t>(std::min(at + kChecksAtOnce, candidates.size())));
+    auto entries = co_await entries_at(places);
+    if (!entries) co_return error_of(entries);
+    std::vector<std::string> ids;
+    for (const auto& entry : *entries) ids.push_back(entry.id);
+    auto documents = co_await index_->documents(ids);
+    if (!documents) co_return error_of(documents);
+    for (auto& entry : *entries) {
+      const auto document = documents->find(entry.id);
+      if (document == documents->end() || !text_matches(filter, document->second)) continue;
+      if (matched++ >= start && found.entries.size() < limit) found.entries.push_back(std::move(entry));
+    }
+    at += places.size();
+  }
+  found.exact = at == candidates.size();
+  found.total = matched + (candidates.size() - at);
+  co_return found;
+}
+
+Async<std::map<std::string, size_t>> Snapshot::keys() {
+  std::map<std::string, size_t> counts;
+  const std::string prefix(1, kKeyField);
+  for (size_t i = 0; i < live_.size(); ++i) {
+    const auto& segment = manifest_.segments[i];
+    auto directory = co_await index_->directory(segment);
+    if (!directory) co_return error_of(directory);
+    std::vector<Index::BlockName> names;
+    const auto [begin, end] = (*directory)->blocks_of_prefix(prefix);
+    for (size_t number = begin; number < end; ++number)
+      names.emplace_back(segment.id, Index::term_block(number));
+    auto blocks = co_await index_->blocks(std::move(names));
+    if (!blocks) co_return error_of(blocks);
+    for (const auto& [name, block] : *blocks)
+      for (TermCursor cursor(block); cursor.next();) {
+        if (cursor.term().front() != kKeyField) continue;
+        Slots with(segment.count);
+        find_term(block, cursor.term(), with);
+        with &= live_[i];
+        if (with.count() > 0) counts[cursor.term().substr(1)] += with.count();
+      }
+  }
+  co_return counts;
+}
+
+}  // namespace tabella::search
