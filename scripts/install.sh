@@ -3,10 +3,10 @@
 
 readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev librocksdb-dev libsimdjson-dev
   libssl-dev zlib1g-dev libxxhash-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev
-  libjemalloc-dev libdeflate-dev)
+  libjemalloc-dev libdeflate-dev libutf8proc-dev)
 readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
-  npm curl openssl default-jre-headless maven)
-readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3)
+  npm curl openssl default-jre-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl)
+readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3 postfix)
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
@@ -34,6 +34,8 @@ install_missing() {
   fi
   echo "Installing ${missing[*]}"
   "${sudo[@]}" apt-get update -qq
+  # Of Postfix only its programs are wanted: it is not to become this machine's mail server.
+  printf 'postfix postfix/main_mailer_type select No configuration\n' | "${sudo[@]}" debconf-set-selections 2>/dev/null || true
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
   # Precompiled headers remember the system's headers as they were.
   [ -d build ] && find build -name '*.pch' -delete

@@ -1,12 +1,70 @@
 #include "app/http.h"
 
+#include <algorithm>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/base64.h"
+
 namespace tabella::app {
 
-boost::asio::awaitable<void> HttpDoor::handle(const net::HttpRequest& request, net::HttpResponse& response) {
+namespace asio = boost::asio;
+using asio::awaitable;
+
+HttpDoor::HttpDoor(WriteMetrics write_metrics, Ailment ailment, Rest rest, Guard guard)
+    : write_metrics_(std::move(write_metrics)),
+      ailment_(std::move(ailment)),
+      rest_(std::move(rest)),
+      guard_(std::move(guard)) {
+  if (!guard_.auth_file.empty()) passwords_.emplace(Passwords::read(guard_.auth_file));
+}
+
+// Addresses, names without dots (which nobody can register) and those that were allowed.
+bool HttpDoor::is_known(std::string_view host) const {
+  if (!guard_.hosts || host.starts_with('[')) return true;
+  const auto name = host.substr(0, host.rfind(':'));
+  const bool address = name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return address || name.find('.') == std::string_view::npos || name.ends_with(".localhost") ||
+         std::ranges::any_of(*guard_.hosts, [&](const auto& known) { return net::same_header(known, name); });
+}
+
+// "Authorization: Basic " and user:password in base64.
+awaitable<bool> HttpDoor::may_enter(const net::HttpRequest& request) {
+  constexpr std::string_view kBasic = "Basic ";
+  const auto given = request.header("authorization");
+  if (!net::same_header(given.substr(0, kBasic.size()), kBasic)) co_return false;
+  const auto decoded = from_base64(given.substr(kBasic.size()));
+  const auto colon = decoded ? decoded->find(':') : std::string::npos;
+  if (colon == std::string::npos) co_return false;
+  const auto user = decoded->substr(0, colon);
+  const auto password = decoded->substr(colon + 1);
+  if (!passwords_->is_slow(user, password)) co_return passwords_->check(user, password);
+  const auto waiting = wait_in_line(*passwords_);
+  if (!waiting) co_return false;
+  co_return co_await asio::co_spawn(
+      slow_, [this, user, password]() -> awaitable<bool> { co_return passwords_->check(user, password); },
+      asio::use_awaitable);
+}
+
+awaitable<void> HttpDoor::handle(const net::HttpRequest& request, net::HttpResponse& response) {
   const auto path = request.target.substr(0, request.target.find('?'));
-  response.content_type = "text/plain; charset=utf-8";
+  // Whether it is alive is no secret, and asked by those who know no passwords.
+  if (passwords_ && path != "/healthz" && !co_await may_enter(request)) {
+    response.status = 401;
+    response.add_header("WWW-Authenticate", "Basic realm=\"Tabella\"");
+    co_return;
+  }
+  if (!is_known(request.header("host")) && path != "/healthz") {
+    response.status = 403;
+    response.content_type = "text/plain; charset=utf-8";
+    response.body = "this name is not known here; --allow-host makes it so\n";
+    co_return;
+  }
   const bool known = path == "/metrics" || path == "/healthz";
-  if (known && request.method != "GET" && request.method != "HEAD") {
+  if (!known) co_return co_await rest_(request, response);
+  response.content_type = "text/plain; charset=utf-8";
+  if (request.method != "GET" && request.method != "HEAD") {
     response.status = 405;
     response.add_header("Allow", "GET, HEAD");
     response.body = "use GET\n";
@@ -15,15 +73,11 @@ boost::asio::awaitable<void> HttpDoor::handle(const net::HttpRequest& request, n
     write_metrics_(exposition);
     response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     response.body = exposition.text();
-  } else if (path == "/healthz") {
+  } else {
     const auto ailment = co_await ailment_();
     response.status = ailment.empty() ? 200 : 503;
     response.body = ailment.empty() ? "ok\n" : ailment + "\n";
-  } else {
-    response.status = 404;
-    response.body = "there is /metrics and /healthz\n";
   }
-  co_return;
 }
 
 }  // namespace tabella::app

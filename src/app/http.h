@@ -1,12 +1,17 @@
-// What the process tells about itself over HTTP: /metrics and /healthz.
+// All that is served over HTTP: what the process tells about itself (/metrics, /healthz), and mail. Behind a
+// login, if there is a file with users.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/thread_pool.hpp>
 
 #include "base/metrics.h"
+#include "base/passwords.h"
 #include "net/http.h"
 
 namespace tabella::app {
@@ -18,14 +23,31 @@ class HttpDoor {
   // What ails the process; empty: nothing.
   using Ailment = std::function<boost::asio::awaitable<std::string>()>;
 
-  HttpDoor(WriteMetrics write_metrics, Ailment ailment)
-      : write_metrics_(std::move(write_metrics)), ailment_(std::move(ailment)) {}
+  // Everything else.
+  using Rest = std::function<boost::asio::awaitable<void>(const net::HttpRequest&, net::HttpResponse&)>;
+
+  struct Guard {
+    std::string auth_file;  // empty: everybody may
+    // By which names it may be asked for, if not by any. A page whose name is made to point here would read
+    // along otherwise.
+    std::optional<std::vector<std::string>> hosts;
+  };
+
+  // Throws std::runtime_error with a sentence for the user.
+  HttpDoor(WriteMetrics write_metrics, Ailment ailment, Rest rest, Guard guard);
 
   boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
 
  private:
+  bool is_known(std::string_view host) const;
+  boost::asio::awaitable<bool> may_enter(const net::HttpRequest& request);
+
   const WriteMetrics write_metrics_;
   const Ailment ailment_;
+  const Rest rest_;
+  const Guard guard_;
+  std::optional<Passwords> passwords_;
+  boost::asio::thread_pool slow_{1};  // for passwords that take long to check
 };
 
 }  // namespace tabella::app

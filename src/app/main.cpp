@@ -1,12 +1,14 @@
 #include <cstdio>
 
 #include "app/options.h"
+#include "app/sendmail.h"
 #include "app/serve.h"
 #include "app/verify.h"
 
 int main(int argc, char** argv) {
   const auto command = tabella::app::parse_command_line(argc, argv);
   if (command.serve) return tabella::app::serve(*command.serve);
+  if (command.sendmail) return tabella::app::sendmail(*command.sendmail);
   if (command.verify) return tabella::app::verify(*command.verify);
   std::fputs(command.output.c_str(), command.exit_code == 0 ? stdout : stderr);
   return command.exit_code;

@@ -9,6 +9,11 @@
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 
+#include "base/environment.h"
+#include "base/passwords.h"
+#include "base/text.h"
+#include "mail/query.h"
+
 namespace tabella::app {
 namespace {
 
@@ -18,6 +23,36 @@ class Mistake : public std::runtime_error {
 };
 
 // The options as they were given, before they mean anything.
+struct GivenMail {
+  std::string smtp = "127.0.0.1:1025";
+  std::string smtps = "off";
+  std::string tls_cert;
+  std::string tls_key;
+  bool require_tls = false;
+  std::string auth_file;
+  std::string max_size = "50M";
+  size_t max_recipients = 100;
+  size_t max_connections = 1000;
+  std::string hostname = "tabella.local";
+  std::string ttl = "7d";
+  std::string partition = "day";
+  size_t max_messages = 0;
+  std::string settle;
+  std::string outgoing_file;
+  std::vector<std::string> webhooks;
+  std::string webhook_secret;
+  bool invite_jim = false;
+  mail::Chances chances;
+};
+
+// What MailHog has and we have otherwise, or not.
+struct GivenToMailHog {
+  std::string api;
+  std::string ui;
+  std::string storage;
+  std::string elsewhere;  // what says where its storage is
+};
+
 struct Given {
   std::string store = "embedded";
   std::string table_prefix;
@@ -38,14 +73,21 @@ struct Given {
   size_t threads = 0;
   std::string log_level = "info";
   std::string log_format = "text";
+  std::string web_path;
+  std::string cors_origin;
+  std::vector<std::string> allowed_hosts;
+  std::string auth_file;
+  GivenMail mail;
+  GivenToMailHog mailhog;
 };
 
 Address parse_address(const std::string& text, std::string_view option) {
   const auto colon = text.rfind(':');
   Address address;
-  bool fits = colon != std::string::npos && colon > 0;
+  bool fits = colon != std::string::npos;
   if (fits) {
-    address.host = text.substr(0, colon);
+    // ":1025", as Go has it: all addresses.
+    address.host = colon == 0 ? "0.0.0.0" : text.substr(0, colon);
     if (address.host.starts_with('[') && address.host.ends_with(']'))
       address.host = address.host.substr(1, address.host.size() - 2);
     const char* from = text.data() + colon + 1;
@@ -105,8 +147,135 @@ void check_prefix(std::string_view prefix) {
 // One core is the writer's.
 size_t default_threads() { return std::max(2u, std::thread::hardware_concurrency()) - 1; }
 
-ServeOptions understand(const Given& given, const CLI::App& serve) {
+size_t parse_size(std::string_view text, std::string_view option) {
+  static constexpr std::pair<char, size_t> kUnits[] = {{'K', 1u << 10}, {'M', 1u << 20}, {'G', 1u << 30}};
+  auto digits = text;
+  size_t unit = 1;
+  for (const auto& [letter, factor] : kUnits)
+    if (!digits.empty() && std::toupper(static_cast<unsigned char>(digits.back())) == letter) {
+      digits.remove_suffix(1);
+      unit = factor;
+      break;
+    }
+  size_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  constexpr size_t kMost = 1u << 30;
+  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() || value == 0 ||
+      value > kMost / unit)
+    throw Mistake(fmt::format("{}: '{}' is no size up to 1G, as in 50M", option, text));
+  return value * unit;
+}
+
+mail::Granularity parse_partition(const std::string& text) {
+  if (text == "day") return mail::Granularity::day;
+  if (text == "half-day") return mail::Granularity::half_day;
+  if (text == "hour") return mail::Granularity::hour;
+  throw Mistake(fmt::format("--mail-partition: '{}' is none of day, half-day, hour", text));
+}
+
+std::chrono::seconds parse_time_to_live(const std::string& text) {
+  constexpr std::chrono::hours kForever{100 * 365 * 24};
+  if (text == "off") return kForever;
+  const auto length = mail::parse_duration(text);
+  if (!length || *length < std::chrono::seconds{1} || *length > kForever)
+    throw Mistake(fmt::format("--mail-ttl: '{}' is no time, as in 7d, 12h or 30m; off: for ever", text));
+  return std::chrono::duration_cast<std::chrono::seconds>(*length);
+}
+
+void check_chances(const mail::Chances& chances) {
+  for (const double chance : {chances.disconnect, chances.accept, chances.link_speed_affect,
+                              chances.reject_sender, chances.reject_recipient, chances.reject_auth})
+    if (!(chance >= 0 && chance <= 1)) throw Mistake("--jim-…: chances are between 0 and 1");
+  if (!(chances.link_speed_min >= 1 && chances.link_speed_max >= chances.link_speed_min))
+    throw Mistake(
+        "--jim-linkspeed-min and --jim-linkspeed-max: bytes a second, at least 1, the smaller first");
+}
+
+MailOptions understand_mail(const GivenMail& given) {
+  MailOptions options;
+  options.smtp.reset();
+  if (given.smtp != "off") options.smtp = parse_address(given.smtp, "--smtp");
+  if (given.smtps != "off") options.smtps = parse_address(given.smtps, "--smtps");
+  if (given.tls_cert.empty() != given.tls_key.empty())
+    throw Mistake("--smtp-tls-cert and --smtp-tls-key go together: give both or neither");
+  if (!given.tls_cert.empty()) options.tls = net::TlsFiles{given.tls_cert, given.tls_key};
+  if (!options.tls && (options.smtps || given.require_tls))
+    throw Mistake("--smtps and --smtp-require-tls need --smtp-tls-cert and --smtp-tls-key");
+  options.require_tls = given.require_tls;
+  options.auth_file = given.auth_file;
+  options.max_message = parse_size(given.max_size, "--smtp-max-size");
+  if (given.max_recipients == 0 || given.max_recipients > 1000)
+    throw Mistake("--smtp-max-recipients: between 1 and 1000");
+  options.max_recipients = given.max_recipients;
+  if (given.max_connections == 0) throw Mistake("--smtp-max-connections: at least 1");
+  options.max_connections = given.max_connections;
+  const bool sensible = !given.hostname.empty() && given.hostname.size() <= 200 &&
+                        std::ranges::all_of(given.hostname, [](unsigned char c) {
+                          return std::isalnum(c) || c == '.' || c == '-' || c == '_';
+                        });
+  if (!sensible) throw Mistake(fmt::format("--hostname: '{}' is no host name", given.hostname));
+  options.hostname = given.hostname;
+  options.time_to_live = parse_time_to_live(given.ttl);
+  options.granularity = parse_partition(given.partition);
+  options.most_messages = given.max_messages;
+  if (!given.settle.empty()) {
+    options.settle = mail::parse_duration(given.settle);
+    if (!options.settle || *options.settle < std::chrono::milliseconds{100} ||
+        *options.settle > std::chrono::hours{1})
+      throw Mistake(fmt::format("--mail-settle: '{}' is no time from 100ms to 1h, as in 20s", given.settle));
+  }
+  options.outgoing_file = given.outgoing_file;
+  for (const auto& url : given.webhooks)
+    if (const auto parsed = net::parse_url(url); !parsed)
+      throw Mistake(fmt::format("--mail-webhook: {}", parsed.error()));
+  options.webhooks = given.webhooks;
+  options.webhook_secret = given.webhook_secret;
+  if (!given.webhook_secret.empty() && given.webhooks.empty())
+    throw Mistake("--mail-webhook-secret: goes with --mail-webhook");
+  check_chances(given.chances);
+  options.chances = given.chances;
+  options.invite_jim = given.invite_jim;
+  return options;
+}
+
+std::string understand_web_path(std::string path) {
+  while (path.ends_with('/')) path.pop_back();
+  if (!path.empty() && !path.starts_with('/')) path.insert(0, "/");
+  const bool plain = std::ranges::all_of(path, [](unsigned char c) {
+    return std::isalnum(c) || c == '/' || c == '-' || c == '_' || c == '.' || c == '~';
+  });
+  if (!plain) throw Mistake("--web-path: letters, digits, '/', '-', '_', '.' and '~'");
+  return path;
+}
+
+// MailHog's names for what we have otherwise.
+void heed_mailhog(const GivenToMailHog& given, const CLI::App& serve, Given& all) {
+  if (!given.api.empty() && !given.ui.empty() && given.api != given.ui)
+    throw Mistake("--api-bind-addr and --ui-bind-addr: here both are on one port; give one, or --http");
+  if (serve.get_option("--http")->count() == 0) {
+    if (!given.api.empty()) all.http = given.api;
+    if (!given.ui.empty()) all.http = given.ui;
+  }
+  if (!given.storage.empty() && given.storage != "memory")
+    throw Mistake(fmt::format(
+        "--storage: '{}' is not known here; messages are kept in --data, or in a DynamoDB with --store",
+        given.storage));
+  if (!given.elsewhere.empty())
+    throw Mistake(
+        "--maildir-path, --mongo-… and --api-host mean nothing here: messages are kept in --data, or in a "
+        "DynamoDB with --store");
+}
+
+ServeOptions understand(Given given, const CLI::App& serve) {
+  heed_mailhog(given.mailhog, serve, given);
   ServeOptions options;
+  options.mail = understand_mail(given.mail);
+  options.web_path = understand_web_path(given.web_path);
+  if (!is_plain(given.cors_origin))
+    throw Mistake("--cors-origin: an origin, as in https://app.example.com, or *");
+  options.cors_origin = given.cors_origin;
+  options.allowed_hosts = given.allowed_hosts;
+  options.auth_file = given.auth_file;
   if (given.store == "embedded") {
     refuse_given(serve,
                  {"--aws-region", "--aws-profile", "--aws-access-key-id", "--aws-secret-access-key",
@@ -157,6 +326,7 @@ std::vector<std::string> values_of(const toml::node& node, std::string_view key)
   }
   if (const auto text = node.value_exact<std::string>()) return {*text};
   if (const auto number = node.value_exact<int64_t>()) return {std::to_string(*number)};
+  if (const auto real = node.value_exact<double>()) return {fmt::format("{}", *real)};
   if (const auto truth = node.value_exact<bool>()) return {*truth ? "true" : "false"};
   throw Mistake(fmt::format(
       "the configuration file: '{}' must be a string, a number, true, false or a list of them", key));
@@ -181,16 +351,122 @@ void read_config(CLI::App& serve, const std::string& path) {
   }
 }
 
-void add_serve_options(CLI::App& serve, Given& given) {
-  const auto variable_of = [](const std::string& flag) {
-    std::string variable = "TABELLA_" + flag.substr(2);
-    std::ranges::transform(variable, variable.begin(), [](unsigned char c) {
-      return c == '-' ? '_' : static_cast<char>(std::toupper(c));
-    });
-    return variable;
+// --smtp-tls-cert as TABELLA_SMTP_TLS_CERT: by the first of a flag's names.
+std::string variable_of(const std::string& flags) {
+  const auto flag = flags.substr(2, flags.find(',') - 2);
+  std::string variable = "TABELLA_" + flag;
+  std::ranges::transform(variable, variable.begin(),
+                         [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return variable;
+}
+
+template <class Target>
+CLI::Option* add_option(CLI::App& serve, const std::string& flags, Target& target, const std::string& help) {
+  return serve.add_option(flags, target, help)->envname(variable_of(flags));
+}
+
+// MailHog's variables, by the flag they stand for.
+constexpr std::pair<const char*, const char*> kMailHogVariables[] = {
+    {"MH_SMTP_BIND_ADDR", "--smtp"},       {"MH_API_BIND_ADDR", "--api-bind-addr"},
+    {"MH_UI_BIND_ADDR", "--ui-bind-addr"}, {"MH_UI_WEB_PATH", "--web-path"},
+    {"MH_HOSTNAME", "--hostname"},         {"MH_CORS_ORIGIN", "--cors-origin"},
+    {"MH_AUTH_FILE", "--auth-file"},       {"MH_OUTGOING_SMTP", "--outgoing-smtp"},
+    {"MH_INVITE_JIM", "--invite-jim"},     {"MH_STORAGE", "--storage"},
+    {"MH_MAILDIR_PATH", "--maildir-path"}, {"MH_MONGO_URI", "--mongo-uri"},
+    {"MH_MONGO_DB", "--mongo-db"},         {"MH_MONGO_COLLECTION", "--mongo-coll"}};
+
+// For options that neither a flag nor a variable of ours has set.
+void read_mailhog_variables(CLI::App& serve) {
+  for (const auto& [variable, flag] : kMailHogVariables) {
+    auto* option = serve.get_option(flag);
+    const auto value = environment_variable(variable);
+    if (value.empty() || option->count() > 0) continue;
+    option->add_result(value);
+    option->run_callback();
+  }
+}
+
+void add_mail_options(CLI::App& serve, GivenMail& given) {
+  const auto add = [&](const std::string& flags, auto& target, const std::string& help) {
+    return add_option(serve, flags, target, help)->group("Mail");
   };
-  const auto add = [&](const std::string& flag, auto& target, const std::string& help) {
-    return serve.add_option(flag, target, help)->envname(variable_of(flag));
+  const auto add_flag = [&](const std::string& flag, bool& target, const std::string& help) {
+    return serve.add_flag(flag, target, help)->envname(variable_of(flag))->group("Mail");
+  };
+  add("--smtp,--smtp-bind-addr", given.smtp, "Where to catch mail; off: nowhere")
+      ->type_name("HOST:PORT|off")
+      ->capture_default_str();
+  add("--smtps", given.smtps, "Where to catch mail under TLS from the start")
+      ->type_name("HOST:PORT|off")
+      ->capture_default_str();
+  add("--smtp-tls-cert", given.tls_cert, "Certificate chain (PEM) for STARTTLS and --smtps")
+      ->type_name("FILE");
+  add("--smtp-tls-key", given.tls_key, "Its private key (PEM)")->type_name("FILE");
+  add_flag("--smtp-require-tls", given.require_tls, "Take mail and logins only under TLS");
+  add("--smtp-auth-file", given.auth_file,
+      "Users who may send, as lines of name:bcrypt or name:password; without it everybody may, with any "
+      "login")
+      ->type_name("FILE");
+  add("--smtp-max-size", given.max_size, "Largest message")->type_name("SIZE")->capture_default_str();
+  add("--smtp-max-recipients", given.max_recipients, "Most recipients of a message")
+      ->type_name("N")
+      ->capture_default_str();
+  add("--smtp-max-connections", given.max_connections, "Most sessions at once")
+      ->type_name("N")
+      ->capture_default_str();
+  add("--hostname", given.hostname, "What we call ourselves in SMTP, ids and Received headers")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add("--mail-ttl", given.ttl, "How long messages are kept, as in 7d, 12h, 30m; off: for ever")
+      ->type_name("TIME")
+      ->capture_default_str();
+  add("--mail-partition", given.partition, "How much time one partition of the table spans")
+      ->type_name("day|half-day|hour")
+      ->capture_default_str();
+  add("--mail-max-messages", given.max_messages, "Most messages that are kept: the oldest go; 0: no limit")
+      ->type_name("N")
+      ->capture_default_str();
+  add("--mail-settle", given.settle,
+      "How far the search index stays behind, and how far the clocks of processes on one store may disagree; "
+      "without "
+      "it 2s on the embedded store, 20s on another")
+      ->type_name("TIME");
+  add("--outgoing-smtp", given.outgoing_file, "JSON file with servers that messages can be released through")
+      ->type_name("FILE");
+  add("--mail-webhook", given.webhooks, "URL to tell of each message; may be repeated")->type_name("URL");
+  add("--mail-webhook-secret", given.webhook_secret,
+      "What its calls are signed with; better in the environment")
+      ->type_name("SECRET");
+  add_flag("--invite-jim", given.invite_jim, "Let Jim, the chaos monkey, in");
+  const auto chance = [&](const std::string& flag, double& target, const std::string& help) {
+    add(flag, target, help)->type_name("CHANCE")->capture_default_str();
+  };
+  chance("--jim-disconnect", given.chances.disconnect, "That a session is cut off");
+  chance("--jim-accept", given.chances.accept, "That a connection is taken");
+  chance("--jim-linkspeed-affect", given.chances.link_speed_affect, "That a session is slow");
+  add("--jim-linkspeed-min", given.chances.link_speed_min, "Slowest, in bytes a second")
+      ->type_name("N")
+      ->capture_default_str();
+  add("--jim-linkspeed-max", given.chances.link_speed_max, "Fastest of the slow")
+      ->type_name("N")
+      ->capture_default_str();
+  chance("--jim-reject-sender", given.chances.reject_sender, "That a sender is refused");
+  chance("--jim-reject-recipient", given.chances.reject_recipient, "That a recipient is refused");
+  chance("--jim-reject-auth", given.chances.reject_auth, "That a login is refused");
+}
+
+// Not shown in the help: for those who bring their command line along.
+void add_mailhog_options(CLI::App& serve, GivenToMailHog& given) {
+  serve.add_option("--api-bind-addr", given.api)->group("");
+  serve.add_option("--ui-bind-addr", given.ui)->group("");
+  serve.add_option("--storage", given.storage)->group("");
+  for (const auto* flag : {"--maildir-path", "--mongo-uri", "--mongo-db", "--mongo-coll", "--api-host"})
+    serve.add_option(flag, given.elsewhere)->group("");
+}
+
+void add_serve_options(CLI::App& serve, Given& given) {
+  const auto add = [&](const std::string& flags, auto& target, const std::string& help) {
+    return add_option(serve, flags, target, help);
   };
   const auto add_flag = [&](const std::string& flag, bool& target, const std::string& help) {
     return serve.add_flag(flag, target, help)->envname(variable_of(flag));
@@ -223,7 +499,7 @@ void add_serve_options(CLI::App& serve, Given& given) {
   add("--dynamodb", given.dynamodb, "Where to serve the DynamoDB API")
       ->type_name("HOST:PORT")
       ->capture_default_str();
-  add("--http", given.http, "Where to serve /metrics and /healthz; off: nowhere")
+  add("--http", given.http, "Where to serve mail's page and API, /metrics and /healthz; off: nowhere")
       ->type_name("HOST:PORT|off")
       ->capture_default_str();
   add("--durability", given.durability,
@@ -236,11 +512,24 @@ void add_serve_options(CLI::App& serve, Given& given) {
       "Credentials to require, with full signature checks; may be repeated. Without any, all are accepted")
       ->type_name("ID:SECRET")
       ->delimiter(',');
-  add("--tls-cert", given.tls_cert, "Certificate chain (PEM) for TLS")->type_name("FILE");
-  add("--tls-key", given.tls_key, "Private key (PEM) for TLS")->type_name("FILE");
+  add("--tls-cert", given.tls_cert, "Certificate chain (PEM) for the DynamoDB API to be served under TLS")
+      ->type_name("FILE");
+  add("--tls-key", given.tls_key, "Its private key (PEM)")->type_name("FILE");
   add("--threads", given.threads, "Threads for network and reads; 0: one per core, less one for the writer")
       ->type_name("N")
       ->capture_default_str();
+  add("--web-path,--ui-web-path", given.web_path, "What all paths over HTTP begin with")->type_name("PATH");
+  add("--cors-origin", given.cors_origin, "Origin whose pages may use the API; *: any")->type_name("ORIGIN");
+  add("--allow-host", given.allowed_hosts,
+      "Name that the page may be asked for by, besides addresses, localhost and names without dots; may be "
+      "repeated. "
+      "Asked of whoever comes by another name when --http is on a loopback address: pages of strangers could")
+      ->type_name("NAME");
+  add("--auth-file", given.auth_file,
+      "Users for what is served over HTTP, as lines of name:bcrypt (htpasswd -B, or tabella bcrypt)")
+      ->type_name("FILE");
+  add_mail_options(serve, given.mail);
+  add_mailhog_options(serve, given.mailhog);
   add("--log-level", given.log_level, "How much to log")
       ->type_name("debug|info|warning|error|off")
       ->capture_default_str();
@@ -251,9 +540,49 @@ void add_serve_options(CLI::App& serve, Given& given) {
 
 }  // namespace
 
+namespace {
+
+// MailHog's flags have one dash: -smtp-bind-addr
+std::vector<std::string> with_two_dashes(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    std::string argument = argv[i];
+    if (argument.size() > 2 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1])))
+      argument.insert(0, "-");
+    arguments.push_back(std::move(argument));  // the last first: as CLI11 wants them
+  }
+  return arguments;
+}
+
+// Those commands that are not CLI11's to read: their arguments are sendmail's, or a password.
+std::optional<Command> other_command(int argc, const char* const* argv) {
+  const std::string_view self = argc > 0 ? argv[0] : "";
+  const bool by_name = self.substr(self.rfind('/') + 1) == "sendmail";
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  Command command;
+  if (by_name || first == "sendmail") {
+    command.sendmail.emplace(argv + (by_name ? 1 : 2), argv + argc);
+    return command;
+  }
+  if (first != "bcrypt") return std::nullopt;
+  if (argc != 3) {
+    command.output = "tabella: say which password: tabella bcrypt PASSWORD\n";
+    command.exit_code = 2;
+  } else {
+    command.output = bcrypt(argv[2]) + "\n";
+  }
+  return command;
+}
+
+}  // namespace
+
 Command parse_command_line(int argc, const char* const* argv) {
+  if (auto command = other_command(argc, argv)) return std::move(*command);
   Given given;
-  CLI::App app("Tabella: a DynamoDB-compatible table store in one binary.", "tabella");
+  CLI::App app("Tabella: a DynamoDB-compatible table store, and mail caught in it, in one binary.",
+               "tabella");
+  app.footer(
+      "Also: tabella sendmail (see tabella sendmail --help), and tabella bcrypt PASSWORD for --auth-file.");
   app.set_version_flag("--version", "tabella " TABELLA_VERSION);
   app.require_subcommand(1);
   auto* serve = app.add_subcommand("serve", "Serve from a data folder, or from a DynamoDB somewhere else");
@@ -273,12 +602,13 @@ Command parse_command_line(int argc, const char* const* argv) {
       ->required();
   Command command;
   try {
-    app.parse(argc, argv);
+    app.parse(with_two_dashes(argc, argv));
+    if (serve->parsed()) read_mailhog_variables(*serve);
     if (!config_file.empty()) read_config(*serve, config_file);
     if (verify->parsed())
       command.verify = std::move(verify_options);
     else
-      command.serve = understand(given, *serve);
+      command.serve = understand(std::move(given), *serve);
   } catch (const CLI::CallForHelp&) {
     command.output = serve->parsed()    ? serve->help("tabella")
                      : verify->parsed() ? verify->help("tabella")

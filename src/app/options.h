@@ -7,9 +7,12 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "engine/database.h"
+#include "mail/id.h"
+#include "mail/jim.h"
 #include "net/server.h"
 #include "remote/caller.h"
 
@@ -27,7 +30,33 @@ struct RemoteStoreOptions {
   std::string ca_file;
 };
 
+struct MailOptions {
+  std::optional<Address> smtp = Address{"127.0.0.1", 1025};
+  std::optional<Address> smtps;
+  std::optional<net::TlsFiles> tls;
+  bool require_tls = false;
+  std::string auth_file;
+  size_t max_message = 50u << 20;
+  size_t max_recipients = 100;
+  size_t max_connections = 1000;
+  std::string hostname = "tabella.local";
+  std::chrono::seconds time_to_live{7 * 24 * 3600};
+  mail::Granularity granularity = mail::Granularity::day;
+  size_t most_messages = 0;
+  std::optional<std::chrono::milliseconds> settle;  // nothing: as the store needs it
+  std::string outgoing_file;
+  bool invite_jim = false;
+  mail::Chances chances;
+  std::vector<std::string> webhooks;
+  std::string webhook_secret;
+};
+
 struct ServeOptions {
+  MailOptions mail;
+  std::string web_path;
+  std::string cors_origin;
+  std::vector<std::string> allowed_hosts;
+  std::string auth_file;  // for what is served over HTTP
   std::optional<RemoteStoreOptions> remote;
   std::string table_prefix;
   bool create_tables = false;  // on the embedded engine they are made in any case
@@ -50,7 +79,8 @@ struct VerifyOptions {
 struct Command {
   std::optional<ServeOptions> serve;
   std::optional<VerifyOptions> verify;
-  std::string output;  // help, version or what is wrong
+  std::optional<std::vector<std::string>> sendmail;  // its arguments
+  std::string output;                                // help, version or what is wrong
   int exit_code = 0;
 };
 

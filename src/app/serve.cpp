@@ -10,6 +10,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "app/http.h"
+#include "app/mail.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
@@ -46,12 +47,42 @@ void wait_for_stop() {
   log::info("stopping: finishing requests under way");
 }
 
-// Serves /metrics and /healthz, if it is asked to.
+bool wants_mail(const ServeOptions& options) {
+  return options.http || options.mail.smtp || options.mail.smtps;
+}
+
+// Mail, if it can be sent or looked at; a process that only serves the tables leaves it to others.
+std::unique_ptr<MailSide> make_mail(store::Store& store, const Clock& clock, const ServeOptions& options,
+                                    net::IoThreads& threads) {
+  if (!wants_mail(options)) return nullptr;
+  return std::make_unique<MailSide>(store, clock, options, threads, options.remote.has_value());
+}
+
+HttpDoor::Guard guard_of(const ServeOptions& options) {
+  HttpDoor::Guard guard{.auth_file = options.auth_file, .hosts = {}};
+  const bool loopback = options.http && (options.http->host.starts_with("127.") ||
+                                         options.http->host == "localhost" || options.http->host == "::1");
+  if (loopback) {
+    guard.hosts = options.allowed_hosts;
+    guard.hosts->push_back(options.mail.hostname);
+  }
+  return guard;
+}
+
+// Serves mail's page and API, /metrics and /healthz, if it is asked to.
 class HttpSide {
  public:
-  HttpSide(net::IoThreads& threads, const std::optional<Address>& address, HttpDoor::WriteMetrics metrics,
-           HttpDoor::Ailment ailment)
-      : door_(std::move(metrics), std::move(ailment)) {
+  HttpSide(net::IoThreads& threads, const ServeOptions& options, MailSide* mail,
+           HttpDoor::WriteMetrics metrics, HttpDoor::Ailment ailment)
+      : mail_(mail),
+        path_(options.web_path),
+        door_(
+            std::move(metrics), std::move(ailment),
+            [mail](const net::HttpRequest& request, net::HttpResponse& response) {
+              return mail->api().handle(request, response);
+            },
+            guard_of(options)) {
+    const auto& address = options.http;
     if (!address) return;
     server_.emplace(threads, net::ServerOptions{.host = address->host, .port = address->port},
                     [this](const net::HttpRequest& request, net::HttpResponse& response) {
@@ -61,51 +92,25 @@ class HttpSide {
   }
 
   void announce() const {
-    if (server_) fmt::print("Metrics and health on http://{}/metrics and /healthz\n", address_);
+    if (mail_) mail_->announce();
+    if (server_)
+      fmt::print("Page and API on http://{}{}/, metrics and health on /metrics and /healthz\n", address_,
+                 path_);
     std::fflush(stdout);
   }
   void stop() {
+    if (mail_) mail_->stop_waiting();
     if (server_) server_->stop(kGrace);
+    if (mail_) mail_->stop(kGrace);
   }
 
  private:
+  MailSide* const mail_;
+  const std::string path_;
   HttpDoor door_;
   std::optional<net::HttpServer> server_;
   std::string address_;
 };
-
-void serve_embedded(const ServeOptions& options) {
-  const SystemClock clock;
-  engine::Engine store({.folder = options.data, .durability = options.durability}, clock);
-  wire::Door door(store, clock, options.access_keys);
-  net::IoThreads threads(options.threads);
-  net::HttpServer server(threads,
-                         {.host = options.dynamodb.host,
-                          .port = options.dynamodb.port,
-                          .tls = options.tls,
-                          .max_body = wire::kMaxBody},
-                         [&](const net::HttpRequest& request, net::HttpResponse& response) {
-                           return door.handle(request, response);
-                         });
-  HttpSide http(
-      threads, options.http,
-      [&](metrics::Exposition& out) {
-        store.write_metrics(out);
-        door.write_metrics(out);
-      },
-      [&]() -> boost::asio::awaitable<std::string> {
-        co_return store.healthy() ? "" : "a commit failed: nothing is written any more; see the log";
-      });
-  fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
-             options.dynamodb.host, server.port(), options.data.string(),
-             options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
-  http.announce();
-  wait_for_stop();
-  server.stop(kGrace);
-  http.stop();
-  threads.stop();
-  store.close();
-}
 
 // Waits for a coroutine from a thread that has nothing else to do. Nothing if it was told to stop meanwhile.
 template <class T>
@@ -123,22 +128,65 @@ std::string name_of(const remote::Endpoint& endpoint) {
 }
 
 // The tables that this process uses.
-std::vector<store::TablePlan> plans(const std::string& prefix) {
-  return {store::Leases::plan(prefix + "tabella-consumers"), schedule::plan(prefix + "tabella-timers")};
+std::vector<store::TablePlan> plans(const ServeOptions& options) {
+  auto plans = MailSide::plans(options);
+  plans.push_back(store::Leases::plan(options.table_prefix + "tabella-consumers"));
+  plans.push_back(schedule::plan(options.table_prefix + "tabella-timers"));
+  return plans;
 }
 
 // False if it was told to stop meanwhile.
 bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options) {
-  const auto where = name_of(options.remote->endpoint);
-  log::info("looking for the tables at {}", where);
-  const auto missing = options.create_tables ? store::Missing::create : store::Missing::refuse;
-  const auto prepared = wait_for(threads, store::prepare_tables(store, plans(options.table_prefix), missing));
+  if (!options.remote && !wants_mail(options)) return true;
+  const auto where = options.remote ? name_of(options.remote->endpoint) : options.data.string();
+  if (options.remote) log::info("looking for the tables at {}", where);
+  const bool create = options.create_tables || !options.remote;
+  const auto prepared = wait_for(
+      threads,
+      store::prepare_tables(store, plans(options), create ? store::Missing::create : store::Missing::refuse));
   if (!prepared) return false;
   if (*prepared) return true;
   const auto& error = prepared->error();
-  const bool can_be_made = error.code == store::ErrorCode::resource_not_found && !options.create_tables;
+  const bool can_be_made = error.code == store::ErrorCode::resource_not_found && !create;
   throw std::runtime_error(fmt::format("the store at {}: {}{}", where, error.message,
                                        can_be_made ? "; --create-tables makes what is missing" : ""));
+}
+
+void serve_embedded(const ServeOptions& options) {
+  const SystemClock clock;
+  engine::Engine store({.folder = options.data, .durability = options.durability}, clock);
+  wire::Door door(store, clock, options.access_keys);
+  net::IoThreads threads(options.threads);
+  net::HttpServer server(threads,
+                         {.host = options.dynamodb.host,
+                          .port = options.dynamodb.port,
+                          .tls = options.tls,
+                          .max_body = wire::kMaxBody},
+                         [&](const net::HttpRequest& request, net::HttpResponse& response) {
+                           return door.handle(request, response);
+                         });
+  // Once the port is ours: a mistake should not leave tables behind.
+  if (!prepare(threads, store, options)) return server.stop(kGrace);
+  const auto mail = make_mail(store, clock, options, threads);
+  HttpSide http(
+      threads, options, mail.get(),
+      [&](metrics::Exposition& out) {
+        store.write_metrics(out);
+        door.write_metrics(out);
+        if (mail) mail->write_metrics(out);
+      },
+      [&]() -> boost::asio::awaitable<std::string> {
+        co_return store.healthy() ? "" : "a commit failed: nothing is written any more; see the log";
+      });
+  fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
+             options.dynamodb.host, server.port(), options.data.string(),
+             options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
+  http.announce();
+  wait_for_stop();
+  server.stop(kGrace);
+  http.stop();
+  threads.stop();
+  store.close();
 }
 
 void serve_remote(const ServeOptions& options) {
@@ -150,8 +198,13 @@ void serve_remote(const ServeOptions& options) {
   remote::RemoteStore store(std::move(remote_options), clock);
   net::IoThreads threads(options.threads);
   if (!prepare(threads, store, options)) return threads.stop();
+  const auto mail = make_mail(store, clock, options, threads);
   HttpSide http(
-      threads, options.http, [&](metrics::Exposition& out) { store.write_metrics(out); },
+      threads, options, mail.get(),
+      [&](metrics::Exposition& out) {
+        store.write_metrics(out);
+        if (mail) mail->write_metrics(out);
+      },
       [&]() -> boost::asio::awaitable<std::string> {
         const auto answered = co_await store.ping(std::chrono::seconds{2});
         co_return answered ? "" : "the store does not answer: " + answered.error().message;

@@ -52,6 +52,11 @@ rocksdb::Options make_options() {
   options.level_compaction_dynamic_level_bytes = true;
   options.compression_per_level = {rocksdb::kNoCompression, rocksdb::kNoCompression,
                                    rocksdb::kLZ4Compression};
+  // Large items are written to files of their own once, instead of each time that their level is compacted.
+  options.enable_blob_files = true;
+  options.min_blob_size = 4096;
+  options.blob_compression_type = rocksdb::kLZ4Compression;
+  options.enable_blob_garbage_collection = true;
   options.max_background_jobs = 2;
   options.bytes_per_sync = 1u << 20;
   options.max_total_wal_size = 256u << 20;

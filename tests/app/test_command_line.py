@@ -60,7 +60,7 @@ class CommandLineTest(unittest.TestCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             port = taken.getsockname()[1]
-            self.assert_refused(run("serve", "--data", folder, "--dynamodb", f"127.0.0.1:{port}"), f"port {port}", "in use")
+            self.assert_refused(run("serve", "--data", folder, "--dynamodb", f"127.0.0.1:{port}", "--smtp", "off", "--http", "off"), f"port {port}", "in use")
 
     def test_a_folder_in_use_is_named(self):
         with Server() as server:
@@ -114,7 +114,7 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(get("/healthz"), "ok\n")
             metrics = get("/metrics")
             for line in ('tabella_requests_total{operation="PutItem",result="ok"} 3', 'tabella_request_seconds_count{operation="PutItem"} 3',
-                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 1",
+                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 6",
                          "# TYPE tabella_commit_seconds histogram", "tabella_write_group_size_count", "tabella_write_queue_depth 0",
                          "tabella_ttl_lag_seconds 0", "# TYPE tabella_stream_lag_seconds histogram", "tabella_rocksdb_memtable_bytes"):
                 self.assertIn(line, metrics)

@@ -22,6 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from server import BINARY, Server, free_port
 
 KEY = "AKIDEXAMPLE:secret"
+TABLES = ["tabella-consumers", "tabella-mail", "tabella-mail-index", "tabella-mail-settings", "tabella-timers"]
 
 
 def clean_environment(**variables):
@@ -35,7 +36,7 @@ class Process:
 
     def __init__(self, *options, **environment):
         self.http = free_port()
-        self.process = subprocess.Popen([BINARY, "serve", "--http", f"127.0.0.1:{self.http}", *options], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([BINARY, "serve", "--http", f"127.0.0.1:{self.http}", "--smtp", "off", *options], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True, env=clean_environment(**environment))
         self.line = self.process.stdout.readline()
 
@@ -129,13 +130,15 @@ class StoreOptionTest(unittest.TestCase):
     def test_tables_are_made_only_if_asked_for(self):
         with Server() as server:
             words = self.refuse("--store", server.endpoint, "--table-prefix", "team-a.")
-            self.assertIn("not there: the table team-a.tabella-consumers, the table team-a.tabella-timers; --create-tables", words)
+            for table in TABLES:
+                self.assertIn(f"the table team-a.{table}", words)
+            self.assertIn("; --create-tables", words)
             with Process("--store", server.endpoint, "--table-prefix", "team-a.", "--create-tables") as process:
                 self.assertIn(f"uses the DynamoDB at {server.endpoint}", process.line)
                 self.assertEqual(process.get("/healthz"), (200, "ok\n"))
                 self.assertIn('tabella_store_calls_total{result="ok"}', process.get("/metrics")[1])
             client = boto3.client("dynamodb", endpoint_url=server.endpoint, region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b")
-            self.assertEqual(client.list_tables()["TableNames"], ["team-a.tabella-consumers", "team-a.tabella-timers"])
+            self.assertEqual(client.list_tables()["TableNames"], [f"team-a.{table}" for table in TABLES])
             table = client.describe_table(TableName="team-a.tabella-timers")["Table"]
             self.assertEqual(table["GlobalSecondaryIndexes"][0]["IndexName"], "by_due")
             ttl = client.describe_time_to_live(TableName="team-a.tabella-timers")["TimeToLiveDescription"]

@@ -22,7 +22,7 @@ class Server:
 
     def __init__(self, *options, folder=None):
         self.options = list(options)
-        for option, value in (("--http", "off"), ("--log-level", "warning")):
+        for option, value in (("--http", "off"), ("--smtp", "off"), ("--log-level", "warning")):
             if option not in options:
                 self.options += [option, value]
         self.port = free_port()

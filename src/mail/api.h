@@ -1,0 +1,144 @@
+// Mail over HTTP: MailHog's API v1 and v2, ours under /api/v3, and a plain page.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+
+#include "mail/arrivals.h"
+#include "mail/jim.h"
+#include "mail/release.h"
+#include "mail/service.h"
+#include "mail/webhooks.h"
+#include "net/http.h"
+#include "net/target.h"
+
+namespace tabella::mail {
+
+struct ApiOptions {
+  std::string web_path;     // what paths begin with, as in "/mail"; empty: nothing
+  std::string cors_origin;  // who may use the API from a page of his own; empty: nobody
+};
+
+// Thread-safe.
+class Api {
+ public:
+  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Release& release, Webhooks& webhooks, ApiOptions options)
+      : mail_(mail),
+        jim_(jim),
+        arrivals_(arrivals),
+        release_(release),
+        webhooks_(webhooks),
+        options_(std::move(options)) {}
+
+  boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
+  // Ends what waits for messages. Before the server is stopped.
+  void stop() { stopping_ = true; }
+
+  // A request that was understood so far.
+  struct Call {
+    const net::HttpRequest& request;
+    net::HttpResponse& response;
+    net::Target target;
+    std::vector<std::string> captured;  // the parts of the path that vary
+  };
+
+ private:
+  using Done = boost::asio::awaitable<void>;
+  using Handler = Done (Api::*)(Call&);
+  struct Route {
+    std::string_view method;
+    std::string_view path;  // '*' stands for any one segment
+    Handler handler;
+  };
+  static std::span<const Route> routes();
+  bool may_call(const net::HttpRequest& request, net::HttpResponse& response) const;
+  void add_cors(const Call& call) const;
+
+  // api_mailhog.cpp
+  Done v1_list(Call& call);
+  Done v1_delete_all(Call& call);
+  Done v1_get(Call& call);
+  Done v1_delete(Call& call);
+  Done v1_download(Call& call);
+  Done v1_part(Call& call);
+  Done v1_release(Call& call);
+  Done v2_list(Call& call);
+  Done v2_search(Call& call);
+  Done v2_jim_get(Call& call);
+  Done v2_jim_post(Call& call);
+  Done v2_jim_put(Call& call);
+  Done v2_jim_delete(Call& call);
+  Done v2_outgoing(Call& call);
+
+  // live.cpp
+  Done v1_events(Call& call);
+  Done v2_websocket(Call& call);
+  Done v3_wait(Call& call);
+  Done v3_assert(Call& call);
+  boost::asio::awaitable<std::optional<std::string>> next_message_json(
+      Arrivals::Subscription& arrivals, std::chrono::steady_clock::time_point until);
+
+  // api_v3.cpp
+  Done v3_list(Call& call);
+  Done v3_get(Call& call);
+  Done v3_update(Call& call);
+  Done v3_delete(Call& call);
+  Done v3_delete_found(Call& call);
+  Done v3_raw(Call& call);
+  Done v3_html(Call& call);
+  Done v3_text(Call& call);
+  Done v3_part(Call& call);
+  Done v3_inboxes(Call& call);
+  Done v3_inbox(Call& call);
+  Done v3_inbox_delete(Call& call);
+  Done v3_tags(Call& call);
+  Done v3_stats(Call& call);
+  Done v3_webhooks(Call& call);
+  Done v3_webhook_add(Call& call);
+  Done v3_webhook_delete(Call& call);
+  Done v3_scenario_get(Call& call);
+  Done v3_scenario_put(Call& call);
+  Done v3_scenario_delete(Call& call);
+  boost::asio::awaitable<void> list_found(Call& call, Filter filter);
+
+  // page.cpp
+  Done page_list(Call& call);
+  Done page_message(Call& call);
+  Done page_delete(Call& call);
+  Done page_delete_all(Call& call);
+  Done page_release(Call& call);
+
+  // What several of them need.
+  boost::asio::awaitable<std::optional<Message>> load_or_answer(Call& call);
+  boost::asio::awaitable<void> download_part(Call& call, size_t number);
+
+  Mail& mail_;
+  Jim& jim_;
+  Arrivals& arrivals_;
+  Release& release_;
+  Webhooks& webhooks_;
+  const ApiOptions options_;
+  std::atomic<bool> stopping_{false};
+};
+
+// Until when a request may take: its parameter `timeout`, or half a minute.
+Deadline deadline_of(const net::Target& target);
+
+// Answers with an error: {"error": "…"}.
+void answer_error(net::HttpResponse& response, int status, std::string_view message);
+void answer_error(net::HttpResponse& response, const store::Error& error);
+inline constexpr const char* kJson = "application/json";
+inline constexpr const char* kTextJson = "text/json";
+
+// A number of a query; the fallback where there is none, or it is no number above 0.
+size_t number_in(const net::Target& target, std::string_view name, size_t fallback);
+
+// Headers for what came from strangers: nothing in it may run, load or be taken for something else.
+void add_sandbox(net::HttpResponse& response);
+
+}  // namespace tabella::mail

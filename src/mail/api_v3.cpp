@@ -1,0 +1,361 @@
+// Our own API, under /api/v3.
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "item/json.h"
+#include "mail/api.h"
+#include "mail/summary.h"
+#include "mime/html.h"
+#include "mime/utf8.h"
+
+namespace tabella::mail {
+
+using boost::asio::awaitable;
+using item::JsonArrayWriter;
+using item::JsonObjectWriter;
+using item::JsonValue;
+
+namespace {
+
+constexpr size_t kPage = 50;
+constexpr size_t kLargestPage = 1000;
+constexpr size_t kMostTags = 50;
+constexpr size_t kLongestTag = 100;
+
+std::string quoted(std::string_view text) {
+  std::string value(text);
+  std::erase_if(value, [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '"' || c == '\\';
+  });
+  return value;
+}
+
+// Pictures that can do nothing but be looked at.
+bool is_picture(std::string_view type) {
+  return type == "image/png" || type == "image/gif" || type == "image/jpeg" || type == "image/webp";
+}
+
+std::optional<std::vector<std::string>> read_tags(JsonValue json) {
+  if (json.kind() != JsonValue::Kind::array) return std::nullopt;
+  std::vector<std::string> tags;
+  for (item::JsonElements elements(json); elements.next();) {
+    const auto value = elements.value();
+    if (value.kind() != JsonValue::Kind::string || value.string().empty() ||
+        value.string().size() > kLongestTag || tags.size() >= kMostTags)
+      return std::nullopt;
+    tags.emplace_back(value.string());
+  }
+  return tags;
+}
+
+void append_whole_message(std::string& out, const Message& message, const std::string& base) {
+  const auto parsed = mime::parse(message.raw);
+  JsonObjectWriter object(out);
+  write_summary(object, message, parsed);
+  constexpr int64_t kLastDate = 9'000'000'000;  // what fits into nanoseconds
+  if (parsed.date && *parsed.date >= 0 && *parsed.date < kLastDate)
+    object.string("date", time_text(*parsed.date * 1'000'000'000));
+  object.string("text", parsed.text() ? parsed.text()->text() : "");
+  object.string("html", parsed.html() ? parsed.html()->text() : "");
+  {
+    JsonArrayWriter headers(object.key("headers"));
+    for (const auto& header : parsed.headers) {
+      JsonObjectWriter one(headers.element());
+      one.string("name", header.name);
+      one.string("value", header.value);
+    }
+  }
+  {
+    JsonArrayWriter parts(object.key("parts"));
+    for (size_t i = 0; i < parsed.parts.size(); ++i) {
+      const auto& part = parsed.parts[i];
+      JsonObjectWriter one(parts.element());
+      one.number("index", static_cast<int64_t>(i));
+      one.string("content_type", part.content_type);
+      one.string("filename", part.filename);
+      one.string("content_id", part.content_id);
+      one.string("disposition", part.disposition);
+      one.boolean("attachment", part.is_attachment());
+      one.number("size", static_cast<int64_t>(part.content().size()));
+      one.string("url", fmt::format("{}/parts/{}", base, i));
+    }
+  }
+  object.boolean("cut_short", parsed.cut_short || !message.whole);
+  object.string("raw", base + "/raw");
+}
+
+}  // namespace
+
+awaitable<void> Api::list_found(Call& call, Filter filter) {
+  const auto limit = std::min(number_in(call.target, "limit", kPage), kLargestPage);
+  const auto start = number_in(call.target, "start", 0);
+  // Newest first: the next page is what is older than the last message of this one.
+  if (const auto cursor = call.target.get("cursor"); !cursor.empty()) {
+    if (!created_of(cursor))
+      co_return answer_error(call.response, 400, "cursor is the next of an answer before");
+    filter.until = filter.until.empty() ? cursor : std::min(filter.until, cursor);
+  }
+  const auto page = co_await mail_.find(filter, start, limit, Load::head, deadline_of(call.target));
+  if (!page) co_return answer_error(call.response, page.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  object.number("total", static_cast<int64_t>(page->total));
+  object.boolean("exact", page->exact);
+  {
+    JsonArrayWriter messages(object.key("messages"));
+    for (const auto& message : page->messages) append_summary_json(messages.element(), message);
+  }
+  if (page->found == limit)
+    object.string("next", page->last);
+  else
+    object.key("next").append("null");
+}
+
+awaitable<void> Api::v3_list(Call& call) {
+  auto filter = parse_query(call.target.get("query"), mail_.clock().now());
+  if (!filter) co_return answer_error(call.response, 400, filter.error());
+  co_await list_found(call, std::move(*filter));
+}
+
+awaitable<void> Api::v3_get(Call& call) {
+  const auto message = co_await load_or_answer(call);
+  if (!message) co_return;
+  call.response.content_type = kJson;
+  append_whole_message(
+      call.response.body, *message,
+      fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id)));
+}
+
+awaitable<void> Api::v3_update(Call& call) {
+  item::JsonDocument document;
+  const auto json = document.parse(call.request.body);
+  const bool object = json && json->kind() == JsonValue::Kind::object;
+  const auto read = object ? json->find("read") : std::nullopt;
+  const auto tags = object ? json->find("tags") : std::nullopt;
+  if ((!read && !tags) || (read && read->kind() != JsonValue::Kind::boolean))
+    co_return answer_error(call.response, 400,
+                           "expected {\"read\": true} or {\"tags\": [\"one\", \"two\"]}, or both");
+  const auto& id = call.captured.front();
+  bool there = true;
+  if (tags) {
+    auto names = read_tags(*tags);
+    if (!names)
+      co_return answer_error(
+          call.response, 400,
+          fmt::format("tags is a list of at most {} texts of up to {} bytes", kMostTags, kLongestTag));
+    const auto set = co_await mail_.set_tags(id, std::move(*names));
+    if (!set) co_return answer_error(call.response, set.error());
+    there = *set;
+  }
+  if (there && read) {
+    const auto set = co_await mail_.set_read(id, read->boolean());
+    if (!set) co_return answer_error(call.response, set.error());
+    there = *set;
+  }
+  if (!there) co_return answer_error(call.response, 404, "there is no such message");
+  co_await v3_get(call);
+}
+
+awaitable<void> Api::v3_delete(Call& call) {
+  const auto removed = co_await mail_.remove(call.captured.front());
+  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!*removed) co_return answer_error(call.response, 404, "there is no such message");
+  call.response.status = 204;
+}
+
+awaitable<void> Api::v3_delete_found(Call& call) {
+  const auto query = call.target.get("query");
+  auto filter = parse_query(query, mail_.clock().now());
+  if (!filter) co_return answer_error(call.response, 400, filter.error());
+  if (filter->empty())
+    co_return answer_error(call.response, 400, "query says which; to delete all: DELETE /api/v1/messages");
+  const auto removed = co_await mail_.remove_found(std::move(*filter));
+  if (!removed) co_return answer_error(call.response, removed.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  object.number("deleted", static_cast<int64_t>(*removed));
+}
+
+awaitable<void> Api::v3_raw(Call& call) {
+  auto message = co_await load_or_answer(call);
+  if (!message) co_return;
+  call.response.content_type = "message/rfc822";
+  call.response.add_header("Content-Disposition", "attachment; filename=\"message.eml\"");
+  add_sandbox(call.response);
+  call.response.body = std::move(message->raw);
+}
+
+awaitable<void> Api::v3_html(Call& call) {
+  const auto message = co_await load_or_answer(call);
+  if (!message) co_return;
+  const auto parsed = mime::parse(message->raw);
+  const auto* html = parsed.html();
+  if (!html) co_return answer_error(call.response, 404, "the message has no HTML");
+  call.response.content_type = "text/html; charset=utf-8";
+  add_sandbox(call.response);
+  call.response.body = mime::clean_html(html->text(), [&](std::string_view content_id) {
+    for (size_t i = 0; i < parsed.parts.size(); ++i)
+      if (parsed.parts[i].content_id == content_id && is_picture(parsed.parts[i].content_type))
+        return fmt::format("{}/api/v3/messages/{}/parts/{}", options_.web_path,
+                           net::percent_encode(message->id), i);
+    return std::string();
+  });
+}
+
+awaitable<void> Api::v3_text(Call& call) {
+  const auto message = co_await load_or_answer(call);
+  if (!message) co_return;
+  const auto parsed = mime::parse(message->raw);
+  call.response.content_type = "text/plain; charset=utf-8";
+  add_sandbox(call.response);
+  if (parsed.text())
+    call.response.body = parsed.text()->text();
+  else if (parsed.html())
+    call.response.body = mime::html_to_text(parsed.html()->text());
+}
+
+awaitable<void> Api::v3_part(Call& call) {
+  const auto message = co_await load_or_answer(call);
+  if (!message) co_return;
+  const auto parsed = mime::parse(message->raw);
+  const auto& text = call.captured[1];
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number >= parsed.parts.size())
+    co_return answer_error(call.response, 404, "the message has no such part");
+  const auto& part = parsed.parts[number];
+  call.response.add_header("Content-Type", is_picture(part.content_type) || part.is_attachment()
+                                               ? quoted(part.content_type)
+                                               : "application/octet-stream");
+  const auto name = part.filename.empty() ? fmt::format("part-{}", number) : part.filename;
+  call.response.add_header("Content-Disposition",
+                           fmt::format("{}; filename=\"{}\"; filename*=UTF-8''{}",
+                                       is_picture(part.content_type) ? "inline" : "attachment", quoted(name),
+                                       net::percent_encode(name)));
+  add_sandbox(call.response);
+  call.response.body = part.content();
+}
+
+awaitable<void> Api::v3_inboxes(Call& call) {
+  const auto inboxes = co_await mail_.inboxes();
+  if (!inboxes) co_return answer_error(call.response, inboxes.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  JsonArrayWriter array(object.key("inboxes"));
+  for (const auto& [name, count] : *inboxes) {
+    JsonObjectWriter one(array.element());
+    one.string("name", name);
+    one.number("messages", static_cast<int64_t>(count));
+  }
+}
+
+awaitable<void> Api::v3_inbox(Call& call) {
+  auto filter = parse_query(call.target.get("query"), mail_.clock().now());
+  if (!filter) co_return answer_error(call.response, 400, filter.error());
+  filter->keys.push_back({.word = inbox_key(call.captured.front())});
+  co_await list_found(call, std::move(*filter));
+}
+
+awaitable<void> Api::v3_inbox_delete(Call& call) {
+  Filter filter;
+  filter.keys.push_back({.word = inbox_key(call.captured.front())});
+  const auto removed = co_await mail_.remove_found(std::move(filter));
+  if (!removed) co_return answer_error(call.response, removed.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  object.number("deleted", static_cast<int64_t>(*removed));
+}
+
+awaitable<void> Api::v3_tags(Call& call) {
+  const auto labels = co_await mail_.index().labels(mail_.now() / 1'000'000'000);
+  if (!labels) co_return answer_error(call.response, labels.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  JsonArrayWriter tags(object.key("tags"));
+  const auto prefix = tag_label("");
+  for (const auto& label : *labels)
+    if (label.starts_with(prefix)) append_json_string(tags.element(), label.substr(prefix.size()));
+}
+
+awaitable<void> Api::v3_stats(Call& call) {
+  const auto total = co_await mail_.count();
+  if (!total) co_return answer_error(call.response, total.error());
+  Filter unread;
+  unread.labels.push_back({.word = kReadLabel, .negated = true});
+  const auto page = co_await mail_.find(unread, 0, 0, Load::head, deadline_of(call.target));
+  if (!page) co_return answer_error(call.response, page.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  object.number("messages", static_cast<int64_t>(*total));
+  object.number("unread", static_cast<int64_t>(page->total));
+}
+
+awaitable<void> Api::v3_webhooks(Call& call) {
+  const auto hooks = co_await webhooks_.all();
+  if (!hooks) co_return answer_error(call.response, hooks.error());
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  JsonArrayWriter array(object.key("webhooks"));
+  for (const auto& hook : *hooks) {
+    JsonObjectWriter one(array.element());
+    one.string("id", hook.id);
+    one.string("url", hook.url);
+    one.string("query", hook.query);
+    one.boolean("signed", !hook.secret.empty());
+  }
+}
+
+awaitable<void> Api::v3_webhook_add(Call& call) {
+  item::JsonDocument document;
+  const auto json = document.parse(call.request.body);
+  const auto text = [&](std::string_view name) {
+    const auto value = json && json->kind() == JsonValue::Kind::object ? json->find(name) : std::nullopt;
+    return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
+  };
+  Webhook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
+  if (const auto url = net::parse_url(hook.url); !url)
+    co_return answer_error(call.response, 400,
+                           fmt::format("expected {{\"url\": \"https://…\"}}: {}", url.error()));
+  if (const auto filter = parse_query(hook.query, mail_.clock().now()); !filter)
+    co_return answer_error(call.response, 400, "query: " + filter.error());
+  const auto added = co_await webhooks_.add(std::move(hook));
+  if (!added) co_return answer_error(call.response, added.error());
+  call.response.status = 201;
+  call.response.content_type = kJson;
+  JsonObjectWriter object(call.response.body);
+  object.string("id", added->id);
+  object.string("url", added->url);
+  object.string("query", added->query);
+  object.boolean("signed", !added->secret.empty());
+}
+
+awaitable<void> Api::v3_webhook_delete(Call& call) {
+  const auto removed = co_await webhooks_.remove(call.captured.front());
+  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!*removed) co_return answer_error(call.response, 404, "there is no such webhook that was added here");
+  call.response.status = 204;
+}
+
+awaitable<void> Api::v3_scenario_get(Call& call) {
+  auto json = jim_.scenario_json();
+  if (!json) co_return answer_error(call.response, 404, "no scenario is playing");
+  call.response.content_type = kJson;
+  call.response.body = std::move(*json);
+}
+
+awaitable<void> Api::v3_scenario_put(Call& call) {
+  auto scenario = scenario_from_json(call.request.body);
+  if (!scenario) co_return answer_error(call.response, 400, scenario.error());
+  jim_.play(std::move(*scenario));
+  co_await v3_scenario_get(call);
+}
+
+awaitable<void> Api::v3_scenario_delete(Call& call) {
+  jim_.play(std::nullopt);
+  call.response.status = 204;
+  co_return;
+}
+
+}  // namespace tabella::mail

@@ -1,0 +1,74 @@
+#include "mail/arrivals.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace tabella::mail {
+
+namespace asio = boost::asio;
+using asio::awaitable;
+
+namespace {
+constexpr size_t kLongestQueue = 10'000;
+constexpr Nanoseconds kRecent = 60'000'000'000;
+}  // namespace
+
+awaitable<std::optional<std::string>> Arrivals::Subscription::next(
+    std::chrono::steady_clock::time_point until) {
+  while (ids_.empty() && !ended_ && std::chrono::steady_clock::now() < until) {
+    timer_.expires_at(until);
+    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  if (ids_.empty()) co_return std::nullopt;
+  auto id = std::move(ids_.front());
+  ids_.pop_front();
+  co_return id;
+}
+
+void Arrivals::Subscription::push(std::string id) {
+  if (ids_.size() < kLongestQueue) ids_.push_back(std::move(id));
+  timer_.cancel();
+}
+
+void Arrivals::Subscription::end() {
+  ended_ = true;
+  timer_.cancel();
+}
+
+std::shared_ptr<Arrivals::Subscription> Arrivals::subscribe(const asio::any_io_executor& executor) {
+  auto subscription = std::make_shared<Subscription>(executor);
+  const std::lock_guard lock(mutex_);
+  subscriptions_.remove_if([](const auto& known) { return known.expired(); });
+  subscriptions_.push_back(subscription);
+  return subscription;
+}
+
+bool Arrivals::anyone() {
+  const std::lock_guard lock(mutex_);
+  subscriptions_.remove_if([](const auto& subscription) { return subscription.expired(); });
+  return !subscriptions_.empty();
+}
+
+void Arrivals::publish(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  subscriptions_.remove_if([](const auto& subscription) { return subscription.expired(); });
+  if (subscriptions_.empty()) return;
+  const auto created = created_of(id).value_or(0);
+  if (!published_.emplace(id, created).second) return;
+  if (published_.size() > kLongestQueue)
+    std::erase_if(published_, [&](const auto& known) { return known.second < created - kRecent; });
+  if (published_.size() > 2 * kLongestQueue) published_.clear();
+  for (const auto& weak : subscriptions_)
+    if (const auto subscription = weak.lock())
+      asio::post(subscription->timer_.get_executor(), [subscription, id] { subscription->push(id); });
+}
+
+awaitable<void> Arrivals::look_for_others(Mail& mail) {
+  const auto from = mail.now() - std::chrono::nanoseconds(mail.options().settle).count() - 1'000'000'000;
+  const auto entries = co_await mail.tail(id_prefix(from) + "|");
+  if (!entries) co_return;
+  for (auto entry = entries->rbegin(); entry != entries->rend(); ++entry) publish(entry->id);
+}
+
+}  // namespace tabella::mail

@@ -1,0 +1,208 @@
+#include <gtest/gtest.h>
+
+#include "mail/assertions.h"
+#include "mail/content.h"
+#include "mail/document.h"
+#include "mail/id.h"
+#include "mail/jim.h"
+#include "mail/mailhog.h"
+#include "mail/query.h"
+#include "mail/webhooks.h"
+#include "mime/message.h"
+
+namespace tabella::mail {
+namespace {
+
+constexpr Nanoseconds kDocumented = 1564364816345567660;  // of the document that mail started from
+
+TEST(Id, TellsItsPartition) {
+  EXPECT_EQ(created_of("1564364816345567660|msg1@localhost"), kDocumented);
+  EXPECT_EQ(short_id("1564364816345567660|msg1@localhost"), "msg1@localhost");
+  EXPECT_EQ(partition_of(kDocumented, Granularity::day), "2019-07-29");
+  EXPECT_EQ(partition_of(kDocumented, Granularity::half_day), "2019-07-29am");
+  EXPECT_EQ(partition_of(kDocumented, Granularity::hour), "2019-07-29T01");
+  for (const auto* wrong : {"", "|", "x|y", "-1|x", "15643648163455676601|x", "1564364816345567660"})
+    EXPECT_FALSE(created_of(wrong)) << wrong;
+}
+
+TEST(Id, SortsByTime) {
+  EXPECT_LT(make_id(999, "h"), make_id(1'000, "h"));
+  EXPECT_LT(make_id(kDocumented, "h"), id_prefix(kDocumented + 1));
+}
+
+TEST(Partitions, IncludeTheOldestPartialOne) {
+  constexpr Nanoseconds kDay = 86400'000'000'000;
+  EXPECT_EQ(partitions_between(kDocumented, kDocumented + 2 * kDay, Granularity::day),
+            (std::vector<std::string>{"2019-07-29", "2019-07-30", "2019-07-31"}));
+  // From one evening to the next morning: two days, though less than one has passed.
+  EXPECT_EQ(
+      partitions_between(kDocumented + kDay * 9 / 10, kDocumented + kDay * 11 / 10, Granularity::day).size(),
+      2u);
+  EXPECT_EQ(partitions_between(kDocumented, kDocumented, Granularity::hour).size(), 1u);
+}
+
+TEST(Times, AreWrittenAsGoWritesThem) {
+  EXPECT_EQ(time_text(kDocumented), "2019-07-29T01:46:56.34556766Z");
+  EXPECT_EQ(time_text(1564364816000000000), "2019-07-29T01:46:56Z");
+  EXPECT_EQ(mail_date(kDocumented), "Mon, 29 Jul 2019 01:46:56 +0000");
+}
+
+// As MailHog itself took these apart (its parser's oddities are its clients' business).
+TEST(Content, IsTakenApartAsMailHogDoes) {
+  const auto content = parse_content(
+      "X-A: one\r\nX-A: two\r\nFoo:bar\r\nLong: a\r\n\tb\r\nEmpty: \r\nContent-Type: multipart/mixed; "
+      "boundary=\"b\"\r\n\r\n"
+      "pre\r\n--b\r\nContent-Type: text/plain\r\n\r\nfirst\r\n--b\r\n\r\nsecond\r\n--b--\r\n");
+  EXPECT_EQ(content.headers.at("X-A"), std::vector<std::string>{"two"});
+  EXPECT_FALSE(content.headers.contains("Foo"));
+  EXPECT_EQ(content.headers.at("Long"), std::vector<std::string>{"a\tb"});
+  EXPECT_EQ(content.headers.at("Empty"), std::vector<std::string>{""});
+  ASSERT_TRUE(content.parts);
+  ASSERT_EQ(content.parts->size(), 4u);
+  EXPECT_EQ((*content.parts)[0].body, "pre");
+  EXPECT_EQ((*content.parts)[1].body, "first");
+  EXPECT_EQ((*content.parts)[2].body, "second");
+  EXPECT_EQ((*content.parts)[3].body, "--");
+}
+
+TEST(Content, HasNoHeadersWithoutAnEmptyLine) {
+  const auto content = parse_content("Subject: x");
+  EXPECT_TRUE(content.headers.empty());
+  EXPECT_EQ(content.body, "Subject: x");
+}
+
+TEST(Content, EndsSomewhereHoweverItIsMade) {
+  std::string nested = "Content-Type: multipart/mixed; boundary=b\r\n\r\n";
+  for (int i = 0; i < 100'000; ++i) nested += "--b\r\n";
+  EXPECT_LE(parse_content(nested).parts->size(), 1001u);
+  const std::string boundary(300'000, '-');
+  EXPECT_FALSE(
+      parse_content("Content-Type: multipart/mixed; boundary=" + boundary + "x\r\n\r\n" + boundary).parts);
+}
+
+TEST(Paths, AreSplitAsMailHogSplitsThem) {
+  const auto path = split_path("@a.org,@b.org:me@c.org");
+  EXPECT_EQ(path.relays, (std::vector<std::string>{"@a.org", "@b.org"}));
+  EXPECT_EQ(path.mailbox, "me");
+  EXPECT_EQ(path.domain, "c.org");
+  EXPECT_EQ(split_path("postmaster").domain, "");
+  EXPECT_EQ(split_path("me@[IPv6:::1]").domain, "[IPv6:::1]");
+}
+
+Message message(std::string raw) {
+  Message made{.id = make_id(kDocumented, "h"),
+               .created = kDocumented,
+               .expires = 1,
+               .from = "env@x.org",
+               .to = {"Rcpt@Y.org"},
+               .raw = std::move(raw)};
+  made.size = made.raw.size();
+  return made;
+}
+
+bool finds(const Message& found, std::string_view query) {
+  const auto filter = parse_query(query, TimePoint());
+  EXPECT_TRUE(filter) << query;
+  return filter && matches(*filter, document_of(found, mime::parse(found.raw)), labels_of(found));
+}
+
+TEST(Query, MeansWhatItSays) {
+  auto mail = message(
+      "From: Ann <ann@a.org>\r\nTo: bob@b.org\r\nSubject: =?utf-8?q?Caf=C3=A9?= tonight\r\n\r\nSee you at "
+      "EIGHT\r\n");
+  mail.tags = {"fun"};
+  for (const auto* query : {"",
+                            "cafe",
+                            "café TONIGHT",
+                            "from:ann",
+                            "from:env@x.org",
+                            "to:rcpt",
+                            "subject:\"cafe tonight\"",
+                            "\"you at eight\"",
+                            "-missing",
+                            "!missing cafe",
+                            "tag:fun",
+                            "inbox:rcpt@y.org",
+                            "is:unread",
+                            "-is:read",
+                            "smaller:1M",
+                            "larger:10",
+                            "-has:attachment",
+                            "after:2019-07-29",
+                            "before:2019-07-30",
+                            "after:2019-07-29T01:46Z",
+                            "before:2019-07-29T03:47+02:00",
+                            "ight",
+                            "e t",
+                            "-before:2019-07-29"})
+    EXPECT_TRUE(finds(mail, query)) << query;
+  for (const auto* query : {"nowhere", "from:bob", "to:ann", "subject:eight", "-cafe", "tag:fu", "inbox:rcpt",
+                            "is:read", "larger:1M", "has:attachment", "before:2019-07-29", "after:2019-07-30",
+                            "\"from:ann\"", "weird:thing", "\"tonight see\""})
+    EXPECT_FALSE(finds(mail, query)) << query;
+}
+
+TEST(Query, SaysWhatIsWrong) {
+  for (const auto* query : {"is:x", "has:x", "before:x", "after:2019-13-01", "larger:x", "smaller:-1"})
+    EXPECT_FALSE(parse_query(query, TimePoint())) << query;
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "a ";
+  EXPECT_FALSE(parse_query(many, TimePoint()));
+}
+
+TEST(Query, TakesDurations) {
+  EXPECT_EQ(parse_duration("2h"), std::chrono::hours(2));
+  EXPECT_EQ(parse_duration("150ms"), std::chrono::milliseconds(150));
+  EXPECT_EQ(parse_duration("3"), std::chrono::seconds(3));
+  for (const auto* wrong : {"", "x", "-1s", "1e99d", "2x"}) EXPECT_FALSE(parse_duration(wrong)) << wrong;
+}
+
+TEST(Document, HasBothFormsOfQuotedPrintable) {
+  const auto mail = message(
+      "Content-Transfer-Encoding: quoted-printable\r\nContent-Type: text/plain; "
+      "charset=utf-8\r\n\r\nna=C3=AFve\r\n");
+  EXPECT_TRUE(finds(mail, "naive"));
+  EXPECT_TRUE(finds(mail, "na=C3=AFve"));
+}
+
+TEST(Webhook, IsSignedAsTheStandardSays) {
+  // The example of standardwebhooks.com.
+  EXPECT_EQ(webhook_signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek",
+                              "1614265330", "{\"test\": 2432232314}"),
+            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+}
+
+TEST(Scenario, CountsDownAndPlaysTheSameAgain) {
+  Jim jim;
+  const auto scenario = scenario_from_json(
+      R"({"seed": 5, "steps": [{"to": "@X.org", "reply": "454 4.7.0 Later", "times": 2}, {"to": "@y.org", "reply": "451 x", "times": 0, "chance": 0.5}]})");
+  ASSERT_TRUE(scenario) << scenario.error();
+  const auto play = [&] {
+    jim.play(*scenario);
+    std::string codes;
+    for (int i = 0; i < 4; ++i)
+      codes += jim.refuses(Step::At::recipient, {}, "a@a.org", {"b@x.org"}) ? "454 " : "ok ";
+    for (int i = 0; i < 20; ++i)
+      codes += jim.refuses(Step::At::recipient, {}, "a@a.org", {"b@y.org"}) ? "451 " : "ok ";
+    return codes;
+  };
+  const auto first = play();
+  EXPECT_TRUE(first.starts_with("454 454 ok ok "));
+  EXPECT_EQ(play(), first);
+  EXPECT_FALSE(jim.refuses(Step::At::recipient, {}, "a@a.org", {"b@z.org"}));
+}
+
+TEST(Assertion, NamesWhatIsWrong) {
+  const auto assertion = parse_assertion(
+      R"({"count": {"max": 1}, "each": {"header:x-kind": {"equals": "a"}, "subject": {"not_contains": "spam"}}})",
+      TimePoint());
+  ASSERT_TRUE(assertion) << assertion.error();
+  std::vector<Message> found;
+  found.push_back(message("X-Kind: a\r\nSubject: fine\r\n\r\n"));
+  EXPECT_TRUE(failures(*assertion, 1, found).empty());
+  found.push_back(message("X-Kind: b\r\nSubject: spam\r\n\r\n"));
+  EXPECT_EQ(failures(*assertion, 2, found).size(), 3u);
+}
+
+}  // namespace
+}  // namespace tabella::mail
