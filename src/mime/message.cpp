@@ -107,6 +107,7 @@ class Walker {
     Parts parts(body, boundary);
     if (!parts.found()) return false;
     const auto fallback = type.value == "multipart/digest" ? "message/rfc822" : "text/plain";
+    const auto before = message_.parts.size();
     while (const auto part = parts.next()) {
       if (message_.parts.size() >= kMostParts) {
         message_.cut_short = true;
@@ -116,7 +117,8 @@ class Walker {
       const auto headers = take_headers(rest);
       visit(headers, rest, depth + 1, fallback);
     }
-    return true;
+    // Boundaries with nothing between them: there is still the text.
+    return message_.parts.size() > before;
   }
 
   void add(const std::vector<Header>& headers, const Parameters& type, std::string_view body) {

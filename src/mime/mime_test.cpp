@@ -102,6 +102,7 @@ TEST(Message, IsSeenHoweverBrokenItIs) {
   for (const std::string_view broken :
        {"", "\r\n", "no headers at all", "Content-Type: multipart/mixed\r\n\r\nno boundary",
         "Content-Type: multipart/mixed; boundary=x\r\n\r\nnever there",
+        "Content-Type: multipart/mixed; boundary=x\r\n\r\n--x--\r\n",
         "Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nno end", "Content-Type: ;;;\r\n\r\nbody",
         "Content-Transfer-Encoding: base64\r\n\r\n!!!!", "Subject: \xff\xfe\r\n\r\n\xff",
         "Content-Type: text/plain; charset=x-unheard-of\r\n\r\n\xff"}) {
