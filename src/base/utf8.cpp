@@ -48,4 +48,23 @@ size_t valid_utf8_length(std::string_view bytes) {
   return i;
 }
 
+void append_utf8(std::string& out, uint32_t c) {
+  const auto more = [&](int shift) { out.push_back(static_cast<char>(0x80 | (c >> shift & 0x3f))); };
+  if (c < 0x80) {
+    out.push_back(static_cast<char>(c));
+  } else if (c < 0x800) {
+    out.push_back(static_cast<char>(0xc0 | c >> 6));
+    more(0);
+  } else if (c < 0x10000) {
+    out.push_back(static_cast<char>(0xe0 | c >> 12));
+    more(6);
+    more(0);
+  } else {
+    out.push_back(static_cast<char>(0xf0 | c >> 18));
+    more(12);
+    more(6);
+    more(0);
+  }
+}
+
 }  // namespace tabella

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tabella {
@@ -9,5 +11,7 @@ namespace tabella {
 size_t valid_utf8_length(std::string_view bytes);
 
 inline bool is_valid_utf8(std::string_view bytes) { return valid_utf8_length(bytes) == bytes.size(); }
+
+void append_utf8(std::string& out, uint32_t character);
 
 }  // namespace tabella

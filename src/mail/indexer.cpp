@@ -11,6 +11,7 @@ namespace tabella::mail {
 using search::Manifest;
 using search::Snapshot;
 using store::Async;
+using store::error_of;
 
 namespace {
 
@@ -21,11 +22,6 @@ constexpr size_t kFewest =
 constexpr size_t kLargestSegment = 4096;
 constexpr size_t kMergedAtOnce = 8;
 constexpr int64_t kReadersAreDone = 60;  // seconds
-
-template <class T>
-std::unexpected<store::Error> error_of(T& result) {
-  return std::unexpected(std::move(result).error());
-}
 
 }  // namespace
 

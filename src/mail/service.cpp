@@ -15,6 +15,7 @@ namespace tabella::mail {
 using item::Item;
 using item::Value;
 using store::Async;
+using store::error_of;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
@@ -26,11 +27,6 @@ constexpr size_t kPageBytes = 64u << 20;   // of raw messages in one answer
 // How long a search goes on for an exact total, once it has its page.
 constexpr std::chrono::milliseconds kEnough{15};
 constexpr Nanoseconds kFurthestBack = 3660 * 86400 * kSecond;
-
-template <class T>
-std::unexpected<store::Error> error_of(T& result) {
-  return std::unexpected(std::move(result).error());
-}
 
 std::unexpected<store::Error> too_late() {
   return store::fail(store::ErrorCode::unavailable, "it took longer than it was given");

@@ -36,7 +36,7 @@ Async<std::map<std::string, std::string>> Settings::all(std::string kind) {
   values.set_member(":k", Value::string(kind));
   request.options.attributes.values = item::encode_item(values);
   auto rows = co_await store::query_all(store_, std::move(request));
-  if (!rows) co_return std::unexpected(std::move(rows).error());
+  if (!rows) co_return store::error_of(rows);
   std::map<std::string, std::string> found;
   for (const auto& row : *rows) found[store::text_of(row, "name")] = store::text_of(row, "value");
   co_return found;
@@ -46,7 +46,7 @@ Async<void> Settings::put(std::string kind, std::string name, std::string value)
   auto row = row_of(kind, name);
   row.set_member("value", Value::string(std::move(value)));
   auto put = co_await store_.put_item({.table = table_, .item = item::encode_item(row)});
-  if (!put) co_return std::unexpected(std::move(put).error());
+  if (!put) co_return store::error_of(put);
   co_return store::Result<void>();
 }
 
@@ -54,7 +54,7 @@ Async<bool> Settings::remove(std::string kind, std::string name) {
   store::DeleteItemRequest request{.table = table_, .key = item::encode_item(row_of(kind, name))};
   request.options.return_values = store::ReturnValues::all_old;
   auto removed = co_await store_.delete_item(std::move(request));
-  if (!removed) co_return std::unexpected(std::move(removed).error());
+  if (!removed) co_return store::error_of(removed);
   co_return removed->attributes.has_value();
 }
 

@@ -68,7 +68,7 @@ Async<std::vector<Webhook>> Webhooks::all() {
     if (known_once_ && mail_.clock().elapsed() - known_since_ < kLooksAgain) co_return known_;
   }
   auto stored = co_await settings_.all("webhook");
-  if (!stored) co_return std::unexpected(std::move(stored).error());
+  if (!stored) co_return store::error_of(stored);
   auto hooks = fixed_;
   for (const auto& [id, json] : *stored) hooks.push_back(from_json(id, json));
   const std::lock_guard lock(mutex_);
@@ -81,7 +81,7 @@ Async<std::vector<Webhook>> Webhooks::all() {
 Async<Webhook> Webhooks::add(Webhook hook) {
   hook.id = make_uuid();
   auto put = co_await settings_.put("webhook", hook.id, to_json(hook));
-  if (!put) co_return std::unexpected(std::move(put).error());
+  if (!put) co_return store::error_of(put);
   const std::lock_guard lock(mutex_);
   known_once_ = false;
   co_return hook;
@@ -96,7 +96,7 @@ Async<bool> Webhooks::remove(std::string id) {
 
 Async<void> Webhooks::announce(const std::string& id) {
   auto hooks = co_await all();
-  if (!hooks) co_return std::unexpected(std::move(hooks).error());
+  if (!hooks) co_return store::error_of(hooks);
   for (const auto& hook : *hooks) {
     auto put = co_await schedule_.put({.id = fmt::format("{}|{}|{}", kKind, hook.id, id),
                                        .kind = kKind,

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "base/text.h"
+
 namespace tabella::mime {
 namespace {
 
@@ -15,12 +17,6 @@ constexpr auto kValues = [] {
     values[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
   return values;
 }();
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 }  // namespace
 

@@ -18,12 +18,6 @@ constexpr size_t kLongestValue = 64 * 1024;  // decoded; the rest stays in the r
 constexpr size_t kMostParameters = 200;
 constexpr size_t kMostAddresses = 2000;
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
-
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 std::string_view strip(std::string_view text) {

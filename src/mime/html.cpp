@@ -43,12 +43,6 @@ bool is_allowed_attribute(std::string_view name) {
   return std::ranges::find(kAttributes, name) != kAttributes.end();
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
-
 // Without comments and escapes, behind which things hide.
 std::string plain_css(std::string_view css) {
   std::string out;

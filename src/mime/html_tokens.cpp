@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/text.h"
 #include "mime/utf8.h"
 
 namespace tabella::mime {
@@ -13,13 +14,6 @@ constexpr size_t kMostAttributes = 100;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](char c) { return lower(c); });
-  return result;
-}
 
 struct Reference {
   std::string_view name;
@@ -94,8 +88,9 @@ std::string decode_references(std::string_view text) {
     text.remove_prefix(at);
     uint32_t character = 0;
     const auto length = read_reference(text, character);
+    const bool none = character == 0 || character > 0x10ffff || (character >= 0xd800 && character < 0xe000);
     if (length > 0)
-      append_utf8(out, character);
+      append_utf8(out, none ? 0xfffd : character);
     else
       out.push_back('&');
     text.remove_prefix(std::max<size_t>(length, 1));

@@ -12,11 +12,6 @@ namespace {
 constexpr size_t kMostParts = 1000;
 constexpr int kDeepest = 30;
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 std::string value_of(const std::vector<Header>& headers, std::string_view name) {
   const auto* header = find_header(headers, name);
   return header ? header->value : "";

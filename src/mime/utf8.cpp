@@ -4,15 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include "base/text.h"
 
 namespace tabella::mime {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
-  return result;
-}
 
 // Only what mail really uses goes to iconv: strangers choose these names, and its rarer corners have had
 // holes.
@@ -43,26 +38,6 @@ std::string to_valid_utf8(std::string_view bytes) {
     if (valid == bytes.size()) return result;
     result.append("\xEF\xBF\xBD");
     bytes.remove_prefix(valid + 1);
-  }
-}
-
-void append_utf8(std::string& out, uint32_t c) {
-  if (c == 0 || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) c = 0xfffd;
-  const auto more = [&](int shift) { out.push_back(static_cast<char>(0x80 | (c >> shift & 0x3f))); };
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out.push_back(static_cast<char>(0xc0 | c >> 6));
-    more(0);
-  } else if (c < 0x10000) {
-    out.push_back(static_cast<char>(0xe0 | c >> 12));
-    more(6);
-    more(0);
-  } else {
-    out.push_back(static_cast<char>(0xf0 | c >> 18));
-    more(12);
-    more(6);
-    more(0);
   }
 }
 

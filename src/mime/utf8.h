@@ -11,8 +11,6 @@ namespace tabella::mime {
 
 // With U+FFFD in place of each byte that is none.
 std::string to_valid_utf8(std::string_view bytes);
-// U+FFFD for what is no character.
-void append_utf8(std::string& out, uint32_t character);
 
 // Text of a charset, as valid UTF-8. Of charsets that mail does not use, or that lie, as much as can be read.
 std::string from_charset(std::string_view bytes, std::string_view charset);

@@ -14,8 +14,6 @@
 namespace tabella::net {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
 constexpr auto kTokenCharacters = [] {
   std::array<bool, 256> table{};
   for (char c :

@@ -5,16 +5,6 @@
 #include "base/text.h"
 
 namespace tabella::net {
-namespace {
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-}  // namespace
-
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_blank) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -13,6 +13,7 @@ using item::Item;
 using item::Value;
 using store::Async;
 using store::BatchWrite;
+using store::error_of;
 
 namespace {
 
@@ -69,11 +70,6 @@ std::vector<Piece> decode_pieces(std::string_view bytes) {
     pieces.push_back({.field = field, .text = std::string(take_sized(bytes))});
   }
   return pieces;
-}
-
-template <class T>
-std::unexpected<store::Error> error_of(T& result) {
-  return std::unexpected(std::move(result).error());
 }
 
 }  // namespace

@@ -6,17 +6,13 @@
 namespace tabella::search {
 
 using store::Async;
+using store::error_of;
 
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kChecksAtOnce = 100;
-
-template <class T>
-std::unexpected<store::Error> error_of(T& result) {
-  return std::unexpected(std::move(result).error());
-}
 
 bool in_range(const Filter& filter, std::string_view id) {
   return (filter.from.empty() || id >= filter.from) && (filter.until.empty() || id < filter.until);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace tabella::search {
 namespace {
 
@@ -21,24 +23,6 @@ uint32_t take_character(std::string_view text, size_t& at) {
   return c & kCharacter;
 }
 
-void append_character(std::string& out, uint32_t c) {
-  if (c < 0x80) {
-    out.push_back(static_cast<char>(c));
-  } else if (c < 0x800) {
-    out.push_back(static_cast<char>(0xc0 | c >> 6));
-    out.push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  } else if (c < 0x10000) {
-    out.push_back(static_cast<char>(0xe0 | c >> 12));
-    out.push_back(static_cast<char>(0x80 | (c >> 6 & 0x3f)));
-    out.push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  } else {
-    out.push_back(static_cast<char>(0xf0 | c >> 18));
-    out.push_back(static_cast<char>(0x80 | (c >> 12 & 0x3f)));
-    out.push_back(static_cast<char>(0x80 | (c >> 6 & 0x3f)));
-    out.push_back(static_cast<char>(0x80 | (c & 0x3f)));
-  }
-}
-
 }  // namespace
 
 void append_trigrams(std::vector<Trigram>& out, std::string_view text) {
@@ -56,7 +40,7 @@ void append_trigrams(std::vector<Trigram>& out, std::string_view text) {
 
 std::string term_of(char field, Trigram trigram) {
   std::string term(1, field);
-  for (const int shift : {42, 21, 0}) append_character(term, trigram >> shift & kCharacter);
+  for (const int shift : {42, 21, 0}) append_utf8(term, trigram >> shift & kCharacter);
   return term;
 }
 
@@ -66,7 +50,7 @@ TermQuery terms_for(char field, std::string_view text) {
   TermQuery query;
   if (characters.size() < 3) {
     query.prefix = field;
-    for (const auto c : characters) append_character(query.prefix, c);
+    for (const auto c : characters) append_utf8(query.prefix, c);
     query.exact = true;
     return query;
   }

@@ -25,8 +25,7 @@ std::expected<void, std::string> parse_parameters(std::string_view text, PathArg
   for (auto word : split(text, ' ')) {
     if (word.empty()) continue;
     const auto equals = word.find('=');
-    std::string name(word.substr(0, equals));
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+    auto name = upper(word.substr(0, equals));
     const bool fits = !name.empty() &&
                       std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
     if (!fits) return std::unexpected("the parameters after the address cannot be read");

@@ -98,11 +98,7 @@ class Client {
     auto hello = co_await command("EHLO " + relay_.helo, 2);
     extensions_.clear();
     if (hello) {
-      for (size_t i = 1; i < answer_.lines.size(); ++i) {
-        auto line = answer_.lines[i];
-        std::ranges::transform(line, line.begin(), [](unsigned char c) { return std::toupper(c); });
-        extensions_.push_back(std::move(line));
-      }
+      for (size_t i = 1; i < answer_.lines.size(); ++i) extensions_.push_back(upper(answer_.lines[i]));
       co_return hello;
     }
     if (hello.error().code < 500) co_return hello;

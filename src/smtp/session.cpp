@@ -22,12 +22,6 @@ constexpr size_t kLongestCommand = 4 * 1024;
 constexpr size_t kLongestLogin = 12 * 1024;  // RFC 4954
 constexpr size_t kMostMistakes = 100;
 
-std::string upper(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::toupper(c); });
-  return result;
-}
-
 // What may stand in a header without changing what it says.
 std::string harmless(std::string_view text) {
   std::string result(trim(text).substr(0, 255));

@@ -37,7 +37,7 @@ Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> w
     BatchWriteItemRequest request;
     request.tables.emplace_back(table, std::move(batch));
     auto result = co_await store.batch_write_item(std::move(request));
-    if (!result) co_return std::unexpected(std::move(result).error());
+    if (!result) co_return error_of(result);
     size_t again = 0;
     for (auto& [name, unwritten] : result->unprocessed)
       for (auto& write : unwritten) {
@@ -68,7 +68,7 @@ Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<It
     BatchGetItemRequest request;
     request.tables.push_back(std::move(part));
     auto result = co_await store.batch_get_item(std::move(request));
-    if (!result) co_return std::unexpected(std::move(result).error());
+    if (!result) co_return error_of(result);
     for (auto& [name, found] : result->responses)
       items.insert(items.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
     size_t again = 0;
@@ -89,7 +89,7 @@ Async<std::vector<Item>> query_all(Store& store, QueryRequest request) {
   std::vector<Item> items;
   while (true) {
     auto page = co_await store.query(request);
-    if (!page) co_return std::unexpected(std::move(page).error());
+    if (!page) co_return error_of(page);
     items.insert(items.end(), std::make_move_iterator(page->items.begin()),
                  std::make_move_iterator(page->items.end()));
     if (!page->last_key) co_return items;

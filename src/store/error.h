@@ -65,4 +65,10 @@ inline std::unexpected<Error> fail(ErrorCode code, std::string message) {
   return std::unexpected(Error(code, std::move(message)));
 }
 
+// The error of a result that is not needed any more, to return.
+template <class T>
+std::unexpected<Error> error_of(T& result) {
+  return std::unexpected(std::move(result).error());
+}
+
 }  // namespace tabella::store
