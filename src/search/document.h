@@ -27,14 +27,11 @@ struct Document {
   std::vector<std::string> keys;
 };
 
+// All pieces one after the other, as the index keeps them.
+std::string encode_pieces(const Document& document);
+
 // Whether a piece of one of the fields has the text in it.
-inline bool has_text(const Document& document, std::string_view fields, std::string_view text) {
-  const bool any = fields.find(kAnyField) != std::string_view::npos;
-  for (const auto& piece : document.pieces)
-    if ((any || fields.find(piece.field) != std::string_view::npos) &&
-        piece.text.find(text) != std::string::npos)
-      return true;
-  return false;
-}
+bool has_text(const Document& document, std::string_view fields, std::string_view text);
+bool has_text(std::string_view encoded_pieces, std::string_view fields, std::string_view text);
 
 }  // namespace tabella::search

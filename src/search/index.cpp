@@ -53,25 +53,6 @@ std::string segment_part(const std::string& id) { return "segment|" + id; }
 std::string document_part(const std::string& id) { return "document|" + id; }
 std::string label_part(const std::string& label) { return "label|" + label; }
 
-std::string encode_pieces(const Document& document) {
-  std::string out;
-  for (const auto& piece : document.pieces) {
-    out.push_back(piece.field);
-    put_sized(out, piece.text);
-  }
-  return out;
-}
-
-std::vector<Piece> decode_pieces(std::string_view bytes) {
-  std::vector<Piece> pieces;
-  while (!bytes.empty()) {
-    const char field = bytes.front();
-    bytes.remove_prefix(1);
-    pieces.push_back({.field = field, .text = std::string(take_sized(bytes))});
-  }
-  return pieces;
-}
-
 }  // namespace
 
 store::TablePlan Index::plan(const std::string& table) {
@@ -214,38 +195,30 @@ Async<void> Index::put_documents(const std::vector<Document>& documents) {
   co_return co_await store::write_all(store_, table_, std::move(writes));
 }
 
-Async<std::map<std::string, Document>> Index::documents(const std::vector<std::string>& ids) {
+Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const Look& look) {
   std::vector<Item> keys;
   for (const auto& id : ids) keys.push_back(key_of(document_part(id), "0"));
   auto items = co_await store::get_all(store_, table_, std::move(keys));
   if (!items) co_return error_of(items);
-  std::vector<Item> rest;
-  for (const auto& row : *items)
-    for (int64_t i = 1; i <= store::number_of(row, "more"); ++i)
-      rest.push_back(key_of(store::text_of(row, kPart), std::to_string(i)));
-  std::map<std::string, std::map<std::string, std::string>> more;  // by part and number
-  if (!rest.empty()) {
-    auto others = co_await store::get_all(store_, table_, std::move(rest));
-    if (!others) co_return error_of(others);
-    for (const auto& row : *others) {
-      auto name = store::text_of(row, kName);
-      name.insert(0, 4 - std::min<size_t>(name.size(), 4), '0');  // so that they sort
-      more[store::text_of(row, kPart)][name] = body_of(row);
-    }
-  }
-  std::map<std::string, Document> found;
   for (const auto& row : *items) {
-    Document document;
     const auto part = store::text_of(row, kPart);
-    document.id = part.substr(document_part("").size());
-    document.expires = store::number_of(row, kExpires);
-    auto body = body_of(row);
-    if (const auto others = more.find(part); others != more.end())
-      for (const auto& [number, bytes] : others->second) body.append(bytes);
-    document.pieces = decode_pieces(body);
-    found.emplace(document.id, std::move(document));
+    const auto id = part.substr(document_part("").size());
+    const auto body = row.find(kBody);
+    const auto more = store::number_of(row, "more");
+    if (more == 0) {
+      look(id, body ? body->content() : std::string_view());
+      continue;
+    }
+    std::string whole = body_of(row);
+    for (int64_t i = 1; i <= more; ++i) {
+      auto next = co_await store_.get_item(
+          {.table = table_, .key = key_of(part, std::to_string(i)), .consistent = true});
+      if (!next) co_return error_of(next);
+      if (next->item) whole.append(body_of(*next->item));
+    }
+    look(id, whole);
   }
-  co_return found;
+  co_return store::Result<void>();
 }
 
 Async<void> Index::remove_documents(const std::vector<std::string>& ids,

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -55,8 +56,9 @@ class Index {
   store::Async<std::vector<Entry>> entries(SegmentInfo segment);
 
   store::Async<void> put_documents(const std::vector<Document>& documents);
-  // The pieces of those that are there.
-  store::Async<std::map<std::string, Document>> documents(const std::vector<std::string>& ids);
+  // Shows the texts of those that are there, as they are kept: has_text() looks into them.
+  using Look = std::function<void(const std::string& id, std::string_view texts)>;
+  store::Async<void> look_at_documents(const std::vector<std::string>& ids, const Look& look);
   // `large`: those that may take more than one row.
   store::Async<void> remove_documents(const std::vector<std::string>& ids,
                                       const std::vector<std::string>& large);

@@ -18,7 +18,9 @@ bool in_range(const Filter& filter, std::string_view id) {
   return (filter.from.empty() || id >= filter.from) && (filter.until.empty() || id < filter.until);
 }
 
-bool text_matches(const Filter& filter, const Document& document) {
+// `document`: a Document, or its pieces as the index keeps them.
+template <class Pieces>
+bool text_matches(const Filter& filter, const Pieces& document) {
   return std::ranges::all_of(filter.texts, [&](const Filter::Text& text) {
     return has_text(document, text.fields, text.text) != text.negated;
   });
@@ -150,13 +152,15 @@ Async<std::vector<Entry>> Snapshot::entries_at(std::vector<Place> places) {
   for (const auto& place : places)
     names.emplace_back(manifest_.segments[place.segment].id,
                        Index::entry_block(place.slot / kEntriesInBlock));
-  auto blocks = co_await index_->blocks(names);
+  std::vector<Index::BlockName> unread;
+  for (const auto& name : names)
+    if (!entries_read_.contains(name)) unread.push_back(name);
+  auto blocks = co_await index_->blocks(std::move(unread));
   if (!blocks) co_return error_of(blocks);
-  std::map<Index::BlockName, std::vector<Entry>> read;
-  for (const auto& [name, block] : *blocks) read[name] = read_entries(block);
+  for (const auto& [name, block] : *blocks) entries_read_[name] = read_entries(block);
   std::vector<Entry> entries;
   for (size_t i = 0; i < places.size(); ++i) {
-    const auto& block = read[names[i]];
+    const auto& block = entries_read_[names[i]];
     const auto at = places[i].slot % kEntriesInBlock;
     if (at >= block.size())
       co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
@@ -328,11 +332,13 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Ti
     if (!entries) co_return error_of(entries);
     std::vector<std::string> ids;
     for (const auto& entry : *entries) ids.push_back(entry.id);
-    auto documents = co_await index_->documents(ids);
-    if (!documents) co_return error_of(documents);
+    std::unordered_set<std::string> good;
+    auto looked = co_await index_->look_at_documents(ids, [&](const std::string& id, std::string_view texts) {
+      if (text_matches(filter, texts)) good.insert(id);
+    });
+    if (!looked) co_return error_of(looked);
     for (auto& entry : *entries) {
-      const auto document = documents->find(entry.id);
-      if (document == documents->end() || !text_matches(filter, document->second)) continue;
+      if (!good.contains(entry.id)) continue;
       if (matched++ >= start && found.entries.size() < limit) found.entries.push_back(std::move(entry));
     }
     at += places.size();

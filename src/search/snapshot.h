@@ -88,6 +88,7 @@ class Snapshot {
   Manifest manifest_;
   std::vector<Slots> live_;
   std::vector<size_t> gone_;
+  std::map<Index::BlockName, std::vector<Entry>> entries_read_;  // so far
 };
 
 }  // namespace tabella::search
