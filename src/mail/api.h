@@ -115,7 +115,6 @@ class Api {
 
   // What several of them need.
   boost::asio::awaitable<std::optional<Message>> load_or_answer(Call& call);
-  boost::asio::awaitable<void> download_part(Call& call, size_t number);
 
   Mail& mail_;
   Jim& jim_;

@@ -36,8 +36,10 @@ void Arrivals::Subscription::end() {
   timer_.cancel();
 }
 
-std::shared_ptr<Arrivals::Subscription> Arrivals::subscribe(const asio::any_io_executor& executor) {
-  auto subscription = std::make_shared<Subscription>(executor);
+std::shared_ptr<Arrivals::Subscription> Arrivals::subscribe(const asio::any_io_executor& executor,
+                                                            Nanoseconds now) {
+  // A little earlier: clocks of several machines do not quite agree.
+  auto subscription = std::make_shared<Subscription>(executor, now - 1'000'000'000);
   const std::lock_guard lock(mutex_);
   subscriptions_.remove_if([](const auto& known) { return known.expired(); });
   subscriptions_.push_back(subscription);
@@ -60,15 +62,15 @@ void Arrivals::publish(const std::string& id) {
     std::erase_if(published_, [&](const auto& known) { return known.second < created - kRecent; });
   if (published_.size() > 2 * kLongestQueue) published_.clear();
   for (const auto& weak : subscriptions_)
-    if (const auto subscription = weak.lock())
+    if (const auto subscription = weak.lock(); subscription && created >= subscription->since_)
       asio::post(subscription->timer_.get_executor(), [subscription, id] { subscription->push(id); });
 }
 
 awaitable<void> Arrivals::look_for_others(Mail& mail) {
   const auto from = mail.now() - std::chrono::nanoseconds(mail.options().settle).count() - 1'000'000'000;
-  const auto entries = co_await mail.tail(id_prefix(from) + "|");
-  if (!entries) co_return;
-  for (auto entry = entries->rbegin(); entry != entries->rend(); ++entry) publish(entry->id);
+  const auto ids = co_await mail.tail(id_prefix(from) + "|");
+  if (!ids) co_return;
+  for (auto id = ids->rbegin(); id != ids->rend(); ++id) publish(*id);
 }
 
 }  // namespace tabella::mail

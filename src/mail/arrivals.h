@@ -25,7 +25,8 @@ class Arrivals {
   // One listener's ids, in the order they came. On the thread of its executor.
   class Subscription {
    public:
-    explicit Subscription(const boost::asio::any_io_executor& executor) : timer_(executor) {}
+    Subscription(const boost::asio::any_io_executor& executor, Nanoseconds since)
+        : timer_(executor), since_(since) {}
     // Nothing: the time is over.
     boost::asio::awaitable<std::optional<std::string>> next(std::chrono::steady_clock::time_point until);
     void end();
@@ -35,11 +36,13 @@ class Arrivals {
     void push(std::string id);
 
     boost::asio::steady_timer timer_;
+    const Nanoseconds since_;
     std::deque<std::string> ids_;
     bool ended_ = false;
   };
 
-  std::shared_ptr<Subscription> subscribe(const boost::asio::any_io_executor& executor);
+  // To messages that come from now on.
+  std::shared_ptr<Subscription> subscribe(const boost::asio::any_io_executor& executor, Nanoseconds now);
   void publish(const std::string& id);
   bool anyone();
 

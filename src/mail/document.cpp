@@ -100,7 +100,6 @@ search::Document document_of(const Message& message, const mime::Message& parsed
   }
   for (const auto& part : parsed.parts) add_part(pieces, part);
   document.keys = keys_of(message);
-  document.flags = static_cast<uint32_t>(message.granularity) << kGranularityShift;
   if (parsed.attachments() > 0) document.flags |= kHasAttachment;
   if (std::ranges::any_of(parsed.parts, [](const auto& part) { return part.disposition == "inline"; }))
     document.flags |= kHasInline;

@@ -19,11 +19,6 @@ inline constexpr char kAttachment = 'a';
 
 inline constexpr uint32_t kHasAttachment = 1;
 inline constexpr uint32_t kHasInline = 2;
-inline constexpr uint32_t kGranularityShift = 8;
-
-inline Granularity granularity_of(uint32_t flags) {
-  return static_cast<Granularity>(flags >> kGranularityShift & 3);
-}
 
 // Words of which a document has all or nothing: whose inbox it is in.
 std::string inbox_key(std::string_view name);

@@ -50,7 +50,7 @@ awaitable<std::optional<std::string>> Api::next_message_json(Arrivals::Subscript
 awaitable<void> Api::v1_events(Call& call) {
   call.response.content_type = "text/event-stream";
   call.response.add_header("Cache-Control", "no-cache");
-  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor);
+  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   call.response.then = [this, arrivals](net::Connection& connection, std::string) -> awaitable<void> {
     auto last = SteadyClock::now();
     while (!stopping_ && !connection.draining()) {
@@ -71,7 +71,7 @@ awaitable<void> Api::v1_events(Call& call) {
 
 awaitable<void> Api::v2_websocket(Call& call) {
   if (!net::accept_websocket(call.request, call.response)) co_return;
-  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor);
+  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   call.response.then = [this, arrivals](net::Connection& connection, std::string unread) -> awaitable<void> {
     std::string answers;
     const auto write = [&](std::string frame) -> awaitable<bool> {
@@ -108,7 +108,7 @@ awaitable<void> Api::v3_wait(Call& call) {
     co_return answer_error(call.response, 400, "timeout is a time, as in 5s");
   const auto deadline = deadline_of(call.target);
   // Listening begins before looking: nothing comes in between.
-  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor);
+  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   auto page = co_await mail_.find(*filter, 0, 1, Load::whole, SteadyClock::now() + kKeepAlive);
   if (!page) co_return answer_error(call.response, page.error());
   std::optional<Message> found;
@@ -131,7 +131,7 @@ awaitable<void> Api::v3_assert(Call& call) {
   const auto assertion = parse_assertion(call.request.body, mail_.clock().now());
   if (!assertion) co_return answer_error(call.response, 400, assertion.error());
   const auto deadline = SteadyClock::now() + assertion->timeout;
-  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor);
+  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   while (true) {
     auto page = co_await mail_.find(assertion->filter, 0, kChecked, Load::whole,
                                     SteadyClock::now() + kKeepAlive, Total::exact);

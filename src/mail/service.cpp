@@ -207,28 +207,21 @@ store::QueryRequest Mail::query_partition(const std::string& partition, const st
   return request;
 }
 
-Async<std::vector<Mail::TailEntry>> Mail::tail(std::string after) {
-  std::vector<TailEntry> entries;
+Async<std::vector<std::string>> Mail::tail(std::string after) {
+  std::vector<std::string> ids;
   const auto seconds = now() / kSecond;
   for (const auto& partition : partitions(after)) {
     auto request = query_partition(partition, after);
-    request.options.projection = "CreatedDate, ID, Expires";
+    request.options.projection = "ID, Expires";
     auto rows = co_await store::query_all(store_, std::move(request));
     if (!rows) co_return error_of(rows);
     for (const auto& row : *rows) {
-      const auto expires = store::number_of(row, "Expires");
       auto id = store::text_of(row, kId);
-      if (expires <= seconds || !created_of(id)) continue;
-      const auto size = partition.size();
-      entries.push_back({.id = std::move(id),
-                         .granularity = size == 10   ? Granularity::day
-                                        : size == 12 ? Granularity::half_day
-                                                     : Granularity::hour,
-                         .expires = expires});
+      if (store::number_of(row, "Expires") > seconds && created_of(id)) ids.push_back(std::move(id));
     }
   }
-  std::ranges::sort(entries, std::greater<>(), &TailEntry::id);
-  co_return entries;
+  std::ranges::sort(ids, std::greater<>());
+  co_return ids;
 }
 
 // Of one granularity. `complete_to`: up to which id nothing is left out; empty: to the end.
@@ -356,9 +349,9 @@ Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t li
   std::vector<std::string> ids;  // of the tail, then those of the page
   const auto& after = taken->manifest().indexed_to;
   if (filter.empty()) {
-    auto entries = co_await tail(after);
-    if (!entries) co_return error_of(entries);
-    for (auto& entry : *entries) ids.push_back(std::move(entry.id));
+    auto all = co_await tail(after);
+    if (!all) co_return error_of(all);
+    ids = std::move(*all);
   } else {
     auto matching = co_await find_in_tail(filter, after, deadline);
     if (!matching) co_return error_of(matching);
@@ -555,8 +548,8 @@ Async<void> Mail::remove_all() {
     auto manifest = co_await index_.manifest();
     if (!manifest) co_return error_of(manifest);
     heed(*manifest);
-    auto entries = co_await tail(manifest->indexed_to);
-    if (!entries) co_return error_of(entries);
+    auto ids = co_await tail(manifest->indexed_to);
+    if (!ids) co_return error_of(ids);
     if (!manifest->segments.empty()) {
       auto next = std::move(*manifest);
       for (auto& segment : next.segments)
@@ -567,9 +560,7 @@ Async<void> Mail::remove_all() {
       if (!committed) co_return error_of(committed);
       if (!*committed) continue;
     }
-    std::vector<std::string> ids;
-    for (auto& entry : *entries) ids.push_back(std::move(entry.id));
-    co_return co_await remove_many(std::move(ids));
+    co_return co_await remove_many(std::move(*ids));
   }
 }
 

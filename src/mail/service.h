@@ -102,13 +102,8 @@ class Mail {
   // Inboxes with how many messages are in each.
   store::Async<std::map<std::string, size_t>> inboxes();
 
-  // The part of the table that is not in the index: ids, newest first, and whole items, oldest first.
-  struct TailEntry {
-    std::string id;
-    Granularity granularity;
-    int64_t expires;
-  };
-  store::Async<std::vector<TailEntry>> tail(std::string after);
+  // The messages behind `after`: ids, newest first. With what is indexed up to, all that is not in the index.
+  store::Async<std::vector<std::string>> tail(std::string after);
   // The next messages behind `after`, oldest first, up to `until` (both ids); at most so many.
   store::Async<std::vector<Message>> next(std::string after, std::string until, size_t most, Load load);
 

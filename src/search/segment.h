@@ -65,8 +65,6 @@ class Directory {
   // The blocks that may have terms with that beginning: first and one past the last.
   std::pair<size_t, size_t> blocks_of_prefix(std::string_view prefix) const;
   size_t block_of_id(std::string_view id) const;
-  size_t term_blocks() const { return first_terms_.size(); }
-  size_t entry_blocks() const { return first_ids_.size(); }
 
  private:
   std::vector<std::string> first_terms_;

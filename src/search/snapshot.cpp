@@ -85,11 +85,6 @@ size_t Snapshot::count() const {
   return count;
 }
 
-bool Snapshot::has(const std::string& id) const {
-  return std::ranges::any_of(manifest_.segments,
-                             [&](const SegmentInfo& s) { return id >= s.first && id <= s.last; });
-}
-
 Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorted_ids) {
   struct Wanted {
     size_t segment;

@@ -62,7 +62,6 @@ class Snapshot {
   store::Async<std::vector<Slots>> locate(const std::vector<std::string>& sorted_ids);
   // Keys with how many documents have each.
   store::Async<std::map<std::string, size_t>> keys();
-  bool has(const std::string& id) const;  // whether some segment covers the id's time
 
  private:
   explicit Snapshot(Index& index) : index_(&index) {}

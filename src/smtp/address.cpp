@@ -79,7 +79,6 @@ std::expected<PathArgument, std::string> parse_path(std::string_view text) {
   if (path.starts_with('@')) {
     const auto colon = path.find(':');
     if (colon == std::string_view::npos) return std::unexpected("the route has no address behind it");
-    argument.route = path.substr(0, colon);
     path.remove_prefix(colon + 1);
   }
   if (!path.empty() && !is_address(path)) return std::unexpected("the address cannot be read");

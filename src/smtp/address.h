@@ -11,8 +11,7 @@ namespace tabella::smtp {
 
 // <@relay,@relay:mailbox@domain> and its ESMTP parameters.
 struct PathArgument {
-  std::string address;                            // without brackets and relays; empty: <>
-  std::string route;                              // the relays as they were given, without the colon
+  std::string address;  // without brackets, and without relays, which nobody uses any more; empty: <>
   std::map<std::string, std::string> parameters;  // names in capitals; values may be empty
 };
 

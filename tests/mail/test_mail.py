@@ -670,6 +670,12 @@ class Guarded(unittest.TestCase):
             self.assertEqual(server.request("POST", "/delete-all", headers=own)[0].status, 303)
             self.assertEqual(server.messages()["total"], 0)
 
+    def test_a_name_that_is_made_to_point_here_reads_nothing(self):
+        with MailServer("--allow-host", "mail.example.com") as server:
+            for host, status in (("evil.example.com", 403), ("evil.example.com:8025", 403), ("mail.example.com", 200), ("mailhog:8025", 200), ("localhost", 200)):
+                self.assertEqual(server.request("GET", "/api/v2/messages", headers={"Host": host})[0].status, status, host)
+            self.assertEqual(server.request("GET", "/healthz", headers={"Host": "evil.example.com"})[0].status, 200)
+
     def test_cors_and_web_path(self):
         with MailServer("--cors-origin", "https://app.example", "--web-path", "mail/") as server:
             response, _ = server.request("GET", "/mail/api/v2/messages")
