@@ -16,7 +16,7 @@ constexpr Nanoseconds kRecent = 60'000'000'000;
 
 awaitable<std::optional<std::string>> Arrivals::Subscription::next(
     std::chrono::steady_clock::time_point until) {
-  while (ids_.empty() && !ended_ && std::chrono::steady_clock::now() < until) {
+  while (ids_.empty() && std::chrono::steady_clock::now() < until) {
     timer_.expires_at(until);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -28,11 +28,6 @@ awaitable<std::optional<std::string>> Arrivals::Subscription::next(
 
 void Arrivals::Subscription::push(std::string id) {
   if (ids_.size() < kLongestQueue) ids_.push_back(std::move(id));
-  timer_.cancel();
-}
-
-void Arrivals::Subscription::end() {
-  ended_ = true;
   timer_.cancel();
 }
 

@@ -29,7 +29,6 @@ class Arrivals {
         : timer_(executor), since_(since) {}
     // Nothing: the time is over.
     boost::asio::awaitable<std::optional<std::string>> next(std::chrono::steady_clock::time_point until);
-    void end();
 
    private:
     friend class Arrivals;
@@ -38,7 +37,6 @@ class Arrivals {
     boost::asio::steady_timer timer_;
     const Nanoseconds since_;
     std::deque<std::string> ids_;
-    bool ended_ = false;
   };
 
   // To messages that come from now on.

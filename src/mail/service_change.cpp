@@ -1,0 +1,173 @@
+// What is done to messages that are there: they are deleted, read and tagged.
+#include <algorithm>
+
+#include "mail/service.h"
+#include "store/rows.h"
+
+namespace tabella::mail {
+
+using item::Value;
+using store::Async;
+using store::error_of;
+
+namespace {
+constexpr Nanoseconds kSecond = 1'000'000'000;
+}  // namespace
+
+// Without its chunks: another item has them.
+Async<void> Mail::remove_item(const Message& message) {
+  std::vector<std::pair<std::string, int64_t>> ids;
+  ids.emplace_back(message.id, message.expires);
+  auto said = co_await index_.add_gone(ids);
+  if (!said) co_return error_of(said);
+  auto removed = co_await store_.delete_item(
+      {.table = options_.messages, .key = key_of(message.id, message.granularity)});
+  if (!removed) co_return error_of(removed);
+  co_return store::Result<void>();
+}
+
+Async<bool> Mail::remove(std::string id) {
+  auto message = co_await load(id);
+  if (!message) co_return error_of(message);
+  if (!*message) co_return false;
+  std::vector<std::string> ids;
+  ids.push_back(std::move(id));
+  auto removed = co_await remove_many(std::move(ids));
+  if (!removed) co_return error_of(removed);
+  co_return true;
+}
+
+Async<void> Mail::remove_many(std::vector<std::string> ids, bool noted) {
+  constexpr size_t kAtOnce = 100;
+  for (size_t at = 0; at < ids.size(); at += kAtOnce) {
+    auto removed =
+        co_await remove_some(std::span(ids).subspan(at, std::min(kAtOnce, ids.size() - at)), noted);
+    if (!removed) co_return error_of(removed);
+  }
+  co_return store::Result<void>();
+}
+
+// First it is said that they are gone — the indexer may be taking them in at this moment — then they go.
+Async<void> Mail::remove_some(std::span<const std::string> ids, bool noted) {
+  constexpr size_t kMayHaveSeveralRows = 100 * 1024;  // of its document
+  // All that is needed to remove it, and little to read.
+  store::Projection without_message{.text = "CreatedDate, ID, Expires, Chunks, Body, #size, Tags, #read",
+                                    .names = {{"#size", "Size"}, {"#read", kRead}}};
+  auto messages = co_await load_some(ids, std::move(without_message));
+  if (!messages) co_return error_of(messages);
+  std::vector<std::pair<std::string, int64_t>> gone;
+  std::vector<std::string> documents;
+  std::vector<std::string> large;
+  std::vector<store::BatchWrite> deletes;
+  std::vector<store::BatchWrite> chunks;
+  for (const auto& [id, message] : *messages) {
+    gone.emplace_back(id, message.expires);
+    documents.push_back(id);
+    if (message.size > kMayHaveSeveralRows) large.push_back(id);
+    deletes.push_back({.put = false, .item = key_of(id, message.granularity)});
+    for (auto& key : chunk_keys(message)) chunks.push_back({.put = false, .item = std::move(key)});
+  }
+  if (!noted) {
+    auto said = co_await index_.add_gone(gone);
+    if (!said) co_return error_of(said);
+  }
+  auto deleted = co_await store::write_all(store_, options_.messages, std::move(deletes));
+  if (deleted) deleted = co_await store::write_all(store_, options_.messages, std::move(chunks));
+  if (!deleted) co_return error_of(deleted);
+  for (const auto& [id, message] : *messages)
+    for (const auto& label : labels_of(message)) {
+      auto unlabelled = co_await index_.remove_label(label, id);
+      if (!unlabelled) co_return error_of(unlabelled);
+    }
+  co_return co_await index_.remove_documents(documents, large);
+}
+
+// The segments go all at once, by a new manifest; their rows and messages follow (mail/indexer.h). The tail
+// goes one by one.
+Async<void> Mail::remove_all() {
+  while (true) {
+    auto manifest = co_await index_.manifest();
+    if (!manifest) co_return error_of(manifest);
+    heed(*manifest);
+    auto ids = co_await tail(manifest->indexed_to);
+    if (!ids) co_return error_of(ids);
+    if (!manifest->segments.empty()) {
+      auto next = std::move(*manifest);
+      for (auto& segment : next.segments)
+        next.condemned.push_back(
+            {.segment = std::move(segment), .since = now() / kSecond, .documents = true});
+      next.segments.clear();
+      auto committed = co_await index_.commit(std::move(next));
+      if (!committed) co_return error_of(committed);
+      if (!*committed) continue;
+    }
+    co_return co_await remove_many(std::move(*ids));
+  }
+}
+
+Async<size_t> Mail::remove_found(Filter filter) {
+  constexpr size_t kAtOnce = 500;
+  size_t removed = 0;
+  while (true) {
+    auto page = co_await find(filter, 0, kAtOnce, Load::head, Deadline::max());
+    if (!page) co_return error_of(page);
+    if (page->found == 0) co_return removed;
+    std::vector<std::string> ids;
+    for (const auto& message : page->messages) ids.push_back(message.id);
+    removed += ids.size();
+    auto done = co_await remove_many(std::move(ids));
+    if (!done) co_return error_of(done);
+  }
+}
+
+Async<bool> Mail::set_read(std::string id, bool read) {
+  auto message = co_await load(id);
+  if (!message) co_return error_of(message);
+  if (!*message) co_return false;
+  store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
+  request.update = "SET #r = :r";
+  request.options.condition = "attribute_exists(ID)";
+  request.options.attributes.names.emplace().emplace_back("#r", kRead);
+  auto values = Value::map();
+  values.set_member(":r", Value::boolean(read));
+  request.options.attributes.values = item::encode_item(values);
+  auto updated = co_await store_.update_item(std::move(request));
+  if (!updated && updated.error().code == store::ErrorCode::conditional_check_failed) co_return false;
+  if (!updated) co_return error_of(updated);
+  auto labelled = read ? co_await index_.add_label(kReadLabel, id, (*message)->expires)
+                       : co_await index_.remove_label(kReadLabel, id);
+  if (!labelled) co_return error_of(labelled);
+  co_return true;
+}
+
+Async<bool> Mail::set_tags(std::string id, std::vector<std::string> tags) {
+  auto message = co_await load(id);
+  if (!message) co_return error_of(message);
+  if (!*message) co_return false;
+  std::ranges::sort(tags);
+  tags.erase(std::ranges::unique(tags).begin(), tags.end());
+  store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
+  request.update = tags.empty() ? "REMOVE #t" : "SET #t = :t";
+  request.options.condition = "attribute_exists(ID)";
+  request.options.attributes.names.emplace().emplace_back("#t", kTags);
+  if (!tags.empty()) {
+    auto values = Value::map();
+    values.set_member(":t", Value::set(item::Type::SS, tags));
+    request.options.attributes.values = item::encode_item(values);
+  }
+  auto updated = co_await store_.update_item(std::move(request));
+  if (!updated && updated.error().code == store::ErrorCode::conditional_check_failed) co_return false;
+  if (!updated) co_return error_of(updated);
+  for (const auto& tag : tags) {
+    auto labelled = co_await index_.add_label(tag_label(tag), id, (*message)->expires);
+    if (!labelled) co_return error_of(labelled);
+  }
+  for (const auto& tag : (*message)->tags) {
+    if (std::ranges::binary_search(tags, tag)) continue;
+    auto unlabelled = co_await index_.remove_label(tag_label(tag), id);
+    if (!unlabelled) co_return error_of(unlabelled);
+  }
+  co_return true;
+}
+
+}  // namespace tabella::mail

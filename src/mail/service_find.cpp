@@ -1,0 +1,365 @@
+// How messages are found again: the index and the tail together.
+#include <algorithm>
+
+#include "mail/service.h"
+#include "mime/message.h"
+#include "store/rows.h"
+
+namespace tabella::mail {
+
+using item::Item;
+using item::Value;
+using store::Async;
+using store::error_of;
+
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+constexpr size_t kMostRecent = 32u << 20;  // bytes of documents of the tail that are kept
+constexpr size_t kCut = 24 * 1024;         // of a message that an answer has no room for
+constexpr size_t kPageBytes = 64u << 20;   // of raw messages in one answer
+// How long a search goes on for an exact total, once it has its page.
+constexpr std::chrono::milliseconds kEnough{15};
+constexpr Nanoseconds kFurthestBack = 3660 * 86400 * kSecond;
+
+std::unexpected<store::Error> too_late() {
+  return store::fail(store::ErrorCode::unavailable, "it took longer than it was given");
+}
+
+bool is_gone_segment(const store::Error& error) { return error.code == store::ErrorCode::resource_not_found; }
+
+}  // namespace
+
+Async<Snapshot> Mail::snapshot() {
+  auto taken = co_await Snapshot::take(index_, clock_);
+  if (taken) heed(taken->manifest());
+  co_return taken;
+}
+
+// The partitions that may have messages behind an id, oldest first.
+std::vector<std::string> Mail::partitions(std::string_view after, Granularity granularity) const {
+  if (!(granularities_ >> static_cast<unsigned>(granularity) & 1)) return {};
+  const auto until = std::max(now(), last_time_.load()) + 60 * kSecond;
+  const auto extent =
+      std::min<Nanoseconds>(options_.time_to_live.count() * kSecond + 86400 * kSecond, kFurthestBack);
+  return partitions_between(std::max(created_of(after).value_or(0), until - extent), until, granularity);
+}
+
+// Of all granularities, in no order.
+std::vector<std::string> Mail::partitions(std::string_view after) const {
+  std::vector<std::string> names;
+  for (const auto granularity : kGranularities)
+    for (auto& name : partitions(after, granularity)) names.push_back(std::move(name));
+  return names;
+}
+
+store::QueryRequest Mail::query_partition(const std::string& partition, const std::string& after) const {
+  store::QueryRequest request;
+  request.options.table = options_.messages;
+  request.options.consistent = true;
+  request.key_condition = after.empty() ? "CreatedDate = :p" : "CreatedDate = :p AND ID > :a";
+  auto values = Value::map();
+  values.set_member(":p", Value::string(partition));
+  if (!after.empty()) values.set_member(":a", Value::string(after));
+  request.options.attributes.values = item::encode_item(values);
+  return request;
+}
+
+Async<std::vector<std::string>> Mail::tail(std::string after) {
+  std::vector<std::string> ids;
+  const auto seconds = now() / kSecond;
+  for (const auto& partition : partitions(after)) {
+    auto request = query_partition(partition, after);
+    request.options.projection = "ID, Expires";
+    auto rows = co_await store::query_all(store_, std::move(request));
+    if (!rows) co_return error_of(rows);
+    for (const auto& row : *rows) {
+      auto id = store::text_of(row, kId);
+      if (store::number_of(row, "Expires") > seconds && created_of(id)) ids.push_back(std::move(id));
+    }
+  }
+  std::ranges::sort(ids, std::greater<>());
+  co_return ids;
+}
+
+// Of one granularity. `complete_to`: up to which id nothing is left out; empty: to the end.
+Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::string& after,
+                                          const std::string& until, size_t most, Load load,
+                                          std::string& complete_to) {
+  std::vector<Message> messages;
+  size_t bytes = 0;
+  for (const auto& partition : partitions(after, granularity)) {
+    auto request = query_partition(partition, after);
+    while (true) {
+      request.options.limit = static_cast<int64_t>(std::max<size_t>(most - messages.size(), 1));
+      auto page = co_await store_.query(request);
+      if (!page) co_return error_of(page);
+      for (const auto& row : page->items) {
+        auto message = to_message(row);
+        if (!message) continue;
+        if (message->id > until) co_return messages;
+        if (load == Load::whole) {
+          auto completed = co_await complete(*message);
+          if (!completed) co_return error_of(completed);
+        }
+        bytes += message->raw.size();
+        messages.push_back(std::move(*message));
+        if (messages.size() < most && bytes < kPageBytes) continue;
+        complete_to = messages.back().id;
+        co_return messages;
+      }
+      if (!page->last_key) break;
+      request.options.start_key = std::move(page->last_key);
+    }
+  }
+  co_return messages;
+}
+
+Async<std::vector<Message>> Mail::next(std::string after, std::string until, size_t most, Load load) {
+  std::vector<Message> messages;
+  std::string bound;
+  for (const auto granularity : kGranularities) {
+    std::string complete_to;
+    auto some = co_await next_of(granularity, after, until, most, load, complete_to);
+    if (!some) co_return error_of(some);
+    if (!complete_to.empty()) bound = bound.empty() ? complete_to : std::min(bound, complete_to);
+    for (auto& message : *some) messages.push_back(std::move(message));
+  }
+  std::ranges::sort(messages, {}, &Message::id);
+  // Behind where one granularity ends for now, others would come too early.
+  if (!bound.empty()) std::erase_if(messages, [&](const Message& message) { return message.id > bound; });
+  if (messages.size() > most) messages.resize(most);
+  co_return messages;
+}
+
+Async<std::shared_ptr<const search::Document>> Mail::document(Message& message) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = recent_.find(message.id); found != recent_.end()) co_return found->second;
+  }
+  auto completed = co_await complete(message);
+  if (!completed) co_return error_of(completed);
+  auto made = std::make_shared<const search::Document>(document_of(message, mime::parse(message.raw)));
+  if (!message.whole) co_return made;
+  size_t bytes = 256;
+  for (const auto& piece : made->pieces) bytes += piece.text.size() + sizeof piece;
+  const std::lock_guard lock(mutex_);
+  if (recent_bytes_ + bytes > kMostRecent) {
+    recent_.clear();
+    recent_bytes_ = 0;
+  }
+  if (recent_.emplace(message.id, made).second) recent_bytes_ += bytes;
+  co_return made;
+}
+
+Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::string after,
+                                                   Deadline deadline) {
+  std::vector<std::string> ids;
+  const auto seconds = now() / kSecond;
+  for (const auto& partition : partitions(after)) {
+    auto request = query_partition(partition, after);
+    // Page by page: the tail may be long, and its messages large.
+    while (true) {
+      auto page = co_await store_.query(request);
+      if (!page) co_return error_of(page);
+      for (const auto& row : page->items) {
+        if (SteadyClock::now() > deadline) co_return too_late();
+        auto message = to_message(row);
+        if (!message || message->expires <= seconds) continue;
+        auto made = co_await document(*message);
+        if (!made) co_return error_of(made);
+        if (matches(filter, **made, labels_of(*message))) ids.push_back(message->id);
+      }
+      if (!page->last_key) break;
+      request.options.start_key = std::move(page->last_key);
+    }
+  }
+  std::ranges::sort(ids, std::greater<>());
+  co_return ids;
+}
+
+Async<size_t> Mail::count() {
+  const Filter any;
+  auto page = co_await find(any, 0, 0, Load::head, Deadline::max());
+  if (!page) co_return error_of(page);
+  co_return page->total;
+}
+
+Async<MessagePage> Mail::list(size_t start, size_t limit, Load load, Deadline deadline) {
+  const Filter any;
+  co_return co_await find(any, start, limit, load, deadline);
+}
+
+Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, Load load, Deadline deadline,
+                              Total total) {
+  // A segment that was merged away meanwhile: the next look sees the one that took its place.
+  for (int tries = 0;; ++tries) {
+    auto page = co_await find_once(filter, start, limit, load, deadline, total);
+    if (page || !is_gone_segment(page.error()) || tries == 3) co_return page;
+  }
+}
+
+Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load,
+                                   Deadline deadline, Total total) {
+  auto taken = co_await snapshot();
+  if (!taken) co_return error_of(taken);
+  MessagePage page;
+  std::vector<std::string> ids;  // of the tail, then those of the page
+  const auto& after = taken->manifest().indexed_to;
+  if (filter.empty()) {
+    auto all = co_await tail(after);
+    if (!all) co_return error_of(all);
+    ids = std::move(*all);
+  } else {
+    auto matching = co_await find_in_tail(filter, after, deadline);
+    if (!matching) co_return error_of(matching);
+    ids = std::move(*matching);
+  }
+  if (SteadyClock::now() > deadline) co_return too_late();
+  const size_t in_tail = ids.size();
+  ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(std::min(start, in_tail)));
+  if (ids.size() > limit) ids.resize(limit);
+  const size_t skip = start > in_tail ? start - in_tail : 0;
+  if (filter.empty()) {
+    page.total = in_tail + taken->count();
+    auto entries = co_await taken->list(skip, limit - ids.size());
+    if (!entries) co_return error_of(entries);
+    for (auto& entry : *entries) ids.push_back(std::move(entry.id));
+  } else {
+    const auto enough = total == Total::exact ? deadline : SteadyClock::now() + kEnough;
+    auto found = co_await taken->find(filter, skip, limit - ids.size(), enough, deadline);
+    if (!found) co_return error_of(found);
+    page.total = in_tail + found->total;
+    page.exact = found->exact;
+    for (auto& entry : found->entries) ids.push_back(std::move(entry.id));
+  }
+  if (SteadyClock::now() > deadline) co_return too_late();
+  page.found = ids.size();
+  if (!ids.empty()) page.last = ids.back();
+  auto messages = co_await load_all(std::move(ids), load);
+  if (!messages) co_return error_of(messages);
+  page.messages = std::move(*messages);
+  co_return page;
+}
+
+Async<void> Mail::complete(Message& message) {
+  if (message.whole) co_return store::Result<void>();
+  auto rows = co_await store::get_all(store_, options_.messages, chunk_keys(message));
+  if (!rows) co_return error_of(rows);
+  std::ranges::sort(*rows, {}, [](const Item& row) { return store::text_of(row, kId); });
+  std::string raw;
+  raw.reserve(message.size);
+  for (const auto& row : *rows) raw.append(chunk_bytes(row));
+  // Somebody is deleting it: how it begins is all there is.
+  if (raw.size() != message.size) co_return store::Result<void>();
+  message.raw = std::move(raw);
+  message.whole = true;
+  co_return store::Result<void>();
+}
+
+Async<std::optional<Message>> Mail::load(std::string id) {
+  if (!created_of(id)) co_return std::nullopt;
+  std::vector<std::string> ids;
+  ids.push_back(std::move(id));
+  auto messages = co_await load_all(ids, Load::whole);
+  if (!messages) co_return error_of(messages);
+  if (messages->empty()) co_return std::nullopt;
+  // All were deleted, and the worker has not got to this one yet.
+  auto manifest = co_await index_.manifest();
+  if (!manifest) co_return error_of(manifest);
+  for (const auto& condemned : manifest->condemned) {
+    const auto& segment = condemned.segment;
+    if (!condemned.documents || ids.front() < segment.first || ids.front() > segment.last) continue;
+    auto entries = co_await index_.entries(segment);
+    if (entries && std::ranges::binary_search(*entries, ids.front(), {}, &search::Entry::id))
+      co_return std::nullopt;
+  }
+  co_return std::move(messages->front());
+}
+
+Async<std::vector<Message>> Mail::load_all(std::vector<std::string> ids, Load load) {
+  constexpr size_t kAtOnce = 100;
+  std::vector<Message> messages;
+  size_t bytes = 0;
+  for (size_t at = 0; at < ids.size(); at += kAtOnce) {
+    const std::span some(ids.begin() + static_cast<ptrdiff_t>(at),
+                         ids.begin() + static_cast<ptrdiff_t>(std::min(at + kAtOnce, ids.size())));
+    auto found = co_await load_some(some, {});
+    if (!found) co_return error_of(found);
+    for (const auto& id : some) {
+      const auto entry = found->find(id);
+      if (entry == found->end()) continue;
+      auto& message = entry->second;
+      // An answer with all of many large messages would not fit into memory: of the last ones there is only
+      // how they begin.
+      const bool room = ids.size() == 1 || bytes + message.size <= kPageBytes;
+      if (load == Load::whole && room) {
+        auto completed = co_await complete(message);
+        if (!completed) co_return error_of(completed);
+      }
+      if (!room && message.whole && message.raw.size() > kCut) {
+        message.raw.resize(kCut);
+        message.raw.shrink_to_fit();
+        message.whole = false;
+      }
+      bytes += message.raw.size();
+      messages.push_back(std::move(message));
+    }
+  }
+  co_return messages;
+}
+
+// Those that are there, by id.
+Async<std::map<std::string, Message>> Mail::load_some(std::span<const std::string> ids,
+                                                      std::optional<store::Projection> projection) {
+  std::map<std::string, Message> found;
+  const auto seconds = now() / kSecond;
+  // Nearly all are in partitions of the granularity that is set; the others are looked for then.
+  for (const auto granularity :
+       {options_.granularity, Granularity::day, Granularity::half_day, Granularity::hour}) {
+    std::vector<Item> keys;
+    for (const auto& id : ids)
+      if (!found.contains(id) && (granularities_ >> static_cast<unsigned>(granularity) & 1))
+        keys.push_back(key_of(id, granularity));
+    if (keys.empty()) continue;
+    auto rows = co_await store::get_all(store_, options_.messages, std::move(keys), projection);
+    if (!rows) co_return error_of(rows);
+    for (const auto& row : *rows)
+      if (auto message = to_message(row); message && message->expires > seconds)
+        found.emplace(message->id, std::move(*message));
+  }
+  co_return found;
+}
+
+Async<std::map<std::string, size_t>> Mail::inboxes() {
+  std::map<std::string, size_t> counts;
+  std::string after;
+  for (int tries = 0;; ++tries) {
+    auto taken = co_await snapshot();
+    if (!taken) co_return error_of(taken);
+    auto keys = co_await taken->keys();
+    if (!keys && is_gone_segment(keys.error()) && tries < 3) continue;
+    if (!keys) co_return error_of(keys);
+    counts = std::move(*keys);
+    after = taken->manifest().indexed_to;
+    break;
+  }
+  constexpr size_t kAtOnce = 500;
+  const auto seconds = now() / kSecond;
+  while (true) {
+    auto messages = co_await next(after, "~", kAtOnce, Load::head);
+    if (!messages) co_return error_of(messages);
+    if (messages->empty()) break;
+    for (const auto& message : *messages)
+      if (message.expires > seconds)
+        for (const auto& key : keys_of(message)) ++counts[key];
+    after = messages->back().id;
+  }
+  std::map<std::string, size_t> inboxes;
+  for (auto& [key, count] : counts) inboxes[key.substr(inbox_key("").size())] = count;
+  co_return inboxes;
+}
+
+}  // namespace tabella::mail
