@@ -49,7 +49,7 @@ std::string make_id(Nanoseconds created, const std::string& hostname) {
 std::optional<Nanoseconds> created_of(std::string_view id) {
   Nanoseconds created = 0;
   const auto bar = id.find('|');
-  if (bar == std::string_view::npos || bar > kDigits || bar == 0 || id.size() > 512) return std::nullopt;
+  if (bar > kDigits || bar == 0 || id.size() > 512) return std::nullopt;  // nowhere is beyond all digits
   const auto [end, error] = std::from_chars(id.data(), id.data() + bar, created);
   if (error != std::errc{} || end != id.data() + bar || created < 0) return std::nullopt;
   return created;

@@ -29,8 +29,8 @@ constexpr int64_t kReadersAreDone = 60;  // seconds
 Async<bool> Indexer::work() {
   bool more = false;
   std::optional<store::Error> failure;
-  const auto note = [&](store::Result<bool> done) {
-    if (!done && !failure) failure = std::move(done).error();
+  const auto note = [&](const store::Result<bool>& done) {
+    if (!done && !failure) failure = done.error();
     return done.value_or(false);
   };
   const bool taken = note(co_await take_in());
