@@ -52,7 +52,7 @@ Word read_word(std::string_view text) {
   text = text.substr(0, kLongest);
   if (!text.starts_with("=?")) return {};
   const auto charset_end = text.find('?', 2);
-  if (charset_end == std::string_view::npos || charset_end > 80 || charset_end + 3 > text.size()) return {};
+  if (charset_end > 80 || charset_end + 3 > text.size()) return {};
   const char kind = static_cast<char>(std::toupper(static_cast<unsigned char>(text[charset_end + 1])));
   if ((kind != 'B' && kind != 'Q') || text[charset_end + 2] != '?') return {};
   const auto end = text.find("?=", charset_end + 3);

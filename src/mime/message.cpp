@@ -27,7 +27,7 @@ std::string_view raw_of(const std::vector<Header>& headers, std::string_view nam
 // Takes the parts between boundary lines off a multipart's body, one by one.
 class Parts {
  public:
-  Parts(std::string_view body, std::string boundary) : rest_(body), boundary_("--" + boundary) {
+  Parts(std::string_view body, const std::string& boundary) : rest_(body), boundary_("--" + boundary) {
     skip_to_boundary();
   }
   bool found() const { return found_; }

@@ -50,8 +50,8 @@ std::string from_charset(std::string_view bytes, std::string_view charset) {
   const auto known = plain ? std::string("windows-1252") : known_charset(name);
   if (known.empty()) return to_valid_utf8(bytes);
   auto* converter = iconv_open("UTF-8", known.c_str());
-  if (converter == reinterpret_cast<iconv_t>(-1))
-    return to_valid_utf8(bytes);  // NOLINT: iconv's way to say no
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): iconv's way to say no
+  if (converter == reinterpret_cast<iconv_t>(-1)) return to_valid_utf8(bytes);
   std::string result;
   char* in = const_cast<char*>(bytes.data());  // NOLINT: iconv does not write to it
   size_t left = bytes.size();
