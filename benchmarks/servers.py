@@ -86,7 +86,7 @@ def tabella(port, folder=None, keep=False):
     if not keep:
         shutil.rmtree(folder, ignore_errors=True)
     return Server("Tabella", port, [os.path.join(ROOT, "build/release/tabella"), "serve", "--data", folder,
-                                    "--dynamodb", f"127.0.0.1:{port}", "--http", "off", "--log-level", "warning"])
+                                    "--dynamodb", f"127.0.0.1:{port}", "--http", "off", "--smtp", "off", "--log-level", "warning"])
 
 
 def dynalite(port):

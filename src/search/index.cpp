@@ -261,7 +261,9 @@ Async<void> Index::remove_label(std::string label, std::string id) {
   if (!removed) co_return error_of(removed);
   co_return store::Result<void>();
 }
-Async<std::vector<std::string>> Index::labelled(std::string label) { return names_in(label_part(label)); }
+Async<std::vector<std::string>> Index::labelled(const std::string& label) {
+  return names_in(label_part(label));
+}
 Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("labels", now); }
 
 Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
@@ -280,7 +282,7 @@ Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
   co_return names;
 }
 
-Async<void> Index::remove_names(std::string part, const std::vector<std::string>& names) {
+Async<void> Index::remove_names(const std::string& part, const std::vector<std::string>& names) {
   std::vector<BatchWrite> writes;
   for (const auto& name : names) writes.push_back({.put = false, .item = key_of(part, name)});
   return store::write_all(store_, table_, std::move(writes));

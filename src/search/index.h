@@ -70,12 +70,12 @@ class Index {
 
   store::Async<void> add_label(std::string label, std::string id, int64_t expires);
   store::Async<void> remove_label(std::string label, std::string id);
-  store::Async<std::vector<std::string>> labelled(std::string label);  // ids, in order
-  store::Async<std::vector<std::string>> labels(int64_t now);          // in seconds
+  store::Async<std::vector<std::string>> labelled(const std::string& label);  // ids, in order
+  store::Async<std::vector<std::string>> labels(int64_t now);                 // in seconds
 
  private:
   store::Async<std::vector<std::string>> names_in(std::string part, int64_t now = 0);
-  store::Async<void> remove_names(std::string part, const std::vector<std::string>& names);
+  store::Async<void> remove_names(const std::string& part, const std::vector<std::string>& names);
 
   store::Store& store_;
   const std::string table_;

@@ -44,7 +44,7 @@ struct Answer {
 
 class Client {
  public:
-  Client(asio::any_io_executor executor, const Relay& relay)
+  Client(const asio::any_io_executor& executor, const Relay& relay)
       : transport_(executor),
         relay_(relay),
         trust_(relay.check_certificate ? net::TlsTrust("") : net::TlsTrust::anyone()) {}

@@ -62,8 +62,8 @@ class TabellaSubject final : public Subject {
     process_ = std::make_unique<test::Process>(
         std::vector<std::string>{environment_variable("TABELLA"), "serve", "--data",
                                  (folder_.path() / "data").string(), "--dynamodb",
-                                 fmt::format("127.0.0.1:{}", port_), "--http", "off", "--durability",
-                                 "relaxed", "--log-level", "warning"},
+                                 fmt::format("127.0.0.1:{}", port_), "--http", "off", "--smtp", "off",
+                                 "--durability", "relaxed", "--log-level", "warning"},
         "serves DynamoDB on",
         test::Process::Variables{"LD_PRELOAD=" + environment_variable("MOVE_TIME"),
                                  "MOVE_TIME_FILE=" + time_file()});

@@ -73,8 +73,8 @@ class Faults : public testing::Test {
   Faults()
       : port_(test::free_port()),
         server_({environment_variable("TABELLA"), "serve", "--data", folder_.path().string(), "--dynamodb",
-                 fmt::format("127.0.0.1:{}", port_), "--http", "off", "--durability", "relaxed",
-                 "--log-level", "error"},
+                 fmt::format("127.0.0.1:{}", port_), "--http", "off", "--smtp", "off", "--durability",
+                 "relaxed", "--log-level", "error"},
                 "serves DynamoDB on"),
         proxy_(port_, 0.3, 7),
         direct_(options_for(port_), clock_),
