@@ -12,7 +12,6 @@
 namespace tabella::mail {
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr size_t kDigits = 19;  // from 2001 to 2262
 
 Nanoseconds length_of(Granularity granularity) {

@@ -17,6 +17,7 @@ enum class Granularity { day, half_day, hour };
 inline constexpr Granularity kGranularities[] = {Granularity::day, Granularity::half_day, Granularity::hour};
 
 using Nanoseconds = int64_t;  // since 1970
+inline constexpr Nanoseconds kSecond = 1'000'000'000;
 
 std::string make_id(Nanoseconds created, const std::string& hostname);
 // The beginning that all ids of that moment share.

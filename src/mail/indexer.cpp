@@ -1,7 +1,6 @@
 #include "mail/indexer.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "mime/message.h"
 #include "store/batches.h"
@@ -15,7 +14,6 @@ using store::error_of;
 
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr size_t kTakenAtOnce = 512;
 constexpr size_t kFewest =
     64;  // worth a segment at once; fewer wait for as long again as they took to settle

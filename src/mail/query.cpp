@@ -94,7 +94,6 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 
 // 2024-01-31, 2024-01-31T10:00[:05][Z|+02:00], seconds since 1970, or "2h" ago.
 std::optional<Nanoseconds> parse_time(std::string_view text, TimePoint now) {
-  constexpr Nanoseconds kSecond = 1'000'000'000;
   if (const auto seconds = number<int64_t>(text); seconds && text.size() >= 9)
     return *seconds > 4'000'000'000 ? std::nullopt : std::optional(*seconds * kSecond);
   if (!text.empty() && std::isalpha(static_cast<unsigned char>(text.back())) && text.back() != 'Z') {

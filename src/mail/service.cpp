@@ -14,8 +14,6 @@ using store::error_of;
 
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
-
 // Tags that the message itself asks for: X-Tags: one, two
 std::vector<std::string> tags_in(std::string_view raw) {
   auto rest = raw.substr(0, std::min<size_t>(raw.find("\r\n\r\n"), 64 * 1024));

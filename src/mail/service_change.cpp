@@ -10,10 +10,6 @@ using item::Value;
 using store::Async;
 using store::error_of;
 
-namespace {
-constexpr Nanoseconds kSecond = 1'000'000'000;
-}  // namespace
-
 // Without its chunks: another item has them.
 Async<void> Mail::remove_item(const Message& message) {
   std::vector<std::pair<std::string, int64_t>> ids;

@@ -16,7 +16,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr Nanoseconds kSecond = 1'000'000'000;
 constexpr size_t kMostRecent = 32u << 20;  // bytes of documents of the tail that are kept
 constexpr size_t kCut = 24 * 1024;         // of a message that an answer has no room for
 constexpr size_t kPageBytes = 64u << 20;   // of raw messages in one answer
