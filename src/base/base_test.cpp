@@ -1,9 +1,15 @@
+#include <random>
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "base/base64.h"
 #include "base/checksum.h"
+#include "base/crc32c.h"
 #include "base/gzip.h"
+#include "base/hash.h"
 #include "base/ids.h"
+#include "base/substring.h"
 
 namespace tabella {
 namespace {
@@ -57,6 +63,33 @@ TEST(Ids, HaveTheirShapes) {
   EXPECT_EQ(id.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), std::string::npos);
   EXPECT_NE(make_request_id(), id);
   EXPECT_EQ(make_uuid().size(), 36u);
+}
+
+TEST(Substring, IsFoundWhereFindFindsIt) {
+  std::mt19937 choose(7);
+  for (int i = 0; i < 20'000; ++i) {
+    const auto make = [&](size_t most) {
+      std::string text(choose() % most, 'a');
+      for (auto& c : text) c = static_cast<char>('a' + (choose() % 8 == 0));
+      return text;
+    };
+    const auto text = make(600);
+    const auto part = choose() % 2 == 0 ? make(300) : text.substr(text.size() / 3, choose() % 300);
+    EXPECT_EQ(has_substring(text, part), text.find(part) != std::string::npos) << text << " / " << part;
+  }
+}
+
+TEST(KeyedHash, DiffersBetweenKeysAndIsTheSameForOne) {
+  EXPECT_EQ(keyed_hash("a name"), keyed_hash(std::string("a name")));
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 10'000; ++i) seen.insert(keyed_hash(std::to_string(i)));
+  EXPECT_EQ(seen.size(), 10'000u);
+}
+
+TEST(Crc32c, IsCastagnolis) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
+  EXPECT_EQ(crc32c("56789", crc32c("1234")), 0xe3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
 }
 
 }  // namespace

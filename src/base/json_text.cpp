@@ -22,8 +22,7 @@ bool any_special(const char* text) {
 
 }  // namespace
 
-void append_json_string(std::string& out, std::string_view text) {
-  out.push_back('"');
+void append_json_text(std::string& out, std::string_view text) {
   size_t from = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     while (i + kStride <= text.size() && !any_special(text.data() + i)) i += kStride;
@@ -44,6 +43,11 @@ void append_json_string(std::string& out, std::string_view text) {
     }
   }
   out.append(text, from);
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  out.push_back('"');
+  append_json_text(out, text);
   out.push_back('"');
 }
 

@@ -23,7 +23,8 @@ class Passwords {
   bool check(std::string_view user, std::string_view password);
   // Whether check() would take that long: better not where others wait.
   bool is_slow(std::string_view user, std::string_view password);
-  // At most so many slow checks wait at a time: who comes then is turned away.
+  // At most so many slow checks wait at a time: who comes then is asked to come again, which is not to say
+  // that the password is wrong.
   static constexpr int kMostWaiting = 64;
   std::atomic<int>& waiting() { return state_->waiting; }
   // Whether all passwords are plain: what CRAM-MD5 needs.

@@ -6,7 +6,9 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/hash.h"
 #include "expression/evaluate.h"
+#include "expression/path_tree.h"
 #include "item/number.h"
 
 namespace tabella::expression {
@@ -27,7 +29,7 @@ constexpr const char* kTooLarge = "Item size to update has exceeded the maximum 
 // What an update reads. Copies are counted: an expression may name a large attribute many times, and more
 // than this cannot end in an item anyway.
 struct Source {
-  ItemView item;
+  item::Lookup item;
   bool exists;
   size_t budget = 2u << 20;
 
@@ -52,7 +54,7 @@ Checked<Value> sum(const Operand& operand, Source& old) {
 
 Checked<Value> call(const Operand& function, Source& old) {
   if (function.text == "if_not_exists") {
-    if (const auto found = find(&old.item, function.arguments[0].path)) return old.copy(*found);
+    if (const auto found = find(old.item, function.arguments[0].path)) return old.copy(*found);
     return value_of(function.arguments[1], old);
   }
   TABELLA_ASSIGN(auto front, value_of(function.arguments[0], old));
@@ -66,7 +68,7 @@ Checked<Value> value_of(const Operand& operand, Source& old) {
   switch (operand.kind) {
     case Operand::Kind::value: return old.copy(operand.value);
     case Operand::Kind::path: {
-      const auto found = find(&old.item, operand.path);
+      const auto found = find(old.item, operand.path);
       if (!found) return invalid(kNoAttribute);
       return old.copy(*found);
     }
@@ -75,44 +77,6 @@ Checked<Value> value_of(const Operand& operand, Source& old) {
     case Operand::Kind::function: break;
   }
   return call(operand, old);
-}
-
-// The map or list that holds the path's last step; null if the way there is not a document.
-Value* parent_of(Value& document, const Path& path) {
-  Value* at = &document;
-  for (size_t i = 0; i + 1 < path.size(); ++i) {
-    const auto& step = path[i];
-    if (step.is_index) {
-      if (at->type() != Type::L || step.index >= at->elements().size()) return nullptr;
-      at = &at->elements()[step.index];
-    } else {
-      if (at->type() != Type::M) return nullptr;
-      at = at->member(step.name);
-      if (!at) return nullptr;
-    }
-  }
-  return at->type() == (path.back().is_index ? Type::L : Type::M) ? at : nullptr;
-}
-
-Value* child_of(Value& parent, const Step& step) {
-  if (!step.is_index) return parent.member(step.name);
-  return step.index < parent.elements().size() ? &parent.elements()[step.index] : nullptr;
-}
-
-void put_child(Value& parent, const Step& step, Value value) {
-  if (!step.is_index)
-    parent.set_member(step.name, std::move(value));
-  else if (step.index < parent.elements().size())
-    parent.elements()[step.index] = std::move(value);
-  else
-    parent.elements().push_back(std::move(value));
-}
-
-void remove_child(Value& parent, const Step& step) {
-  if (!step.is_index)
-    parent.remove_member(step.name);
-  else if (step.index < parent.elements().size())
-    parent.elements().erase(parent.elements().begin() + step.index);
 }
 
 Checked<Value> added(const Value& to, const Value& what, bool legacy) {
@@ -128,31 +92,20 @@ Checked<Value> added(const Value& to, const Value& what, bool legacy) {
     return sum;
   }
   if (!item::is_set(to.type())) return invalid(mismatch);
-  const std::unordered_set<std::string_view> known(to.contents().begin(), to.contents().end());
+  const std::unordered_set<std::string_view, KeyedHash> known(to.contents().begin(), to.contents().end());
   for (const auto& content : what.contents())
     if (!known.contains(content)) sum.contents().push_back(content);
   return sum;
 }
 
-Checked<> add(Value& parent, const UpdateAction& action) {
-  auto what = Value::decode(action.value.value);
-  const Value* to = child_of(parent, action.path.back());
-  if (to) {
-    TABELLA_ASSIGN(what, added(*to, what, action.legacy));
-  }
-  put_child(parent, action.path.back(), std::move(what));
-  return {};
-}
-
-Checked<> erase(Value& parent, const UpdateAction& action) {
-  Value* from = child_of(parent, action.path.back());
-  if (!from) return {};
+// Nothing if no element is left.
+Checked<std::optional<Value>> erased(Value from, const UpdateAction& action) {
   const auto what = Value::decode(action.value.value);
-  if (from->type() != what.type()) return invalid(action.legacy ? kLegacyMismatch : kBadOperand);
-  const std::unordered_set<std::string_view> gone(what.contents().begin(), what.contents().end());
-  std::erase_if(from->contents(), [&](const std::string& content) { return gone.contains(content); });
-  if (from->contents().empty()) remove_child(parent, action.path.back());
-  return {};
+  if (from.type() != what.type()) return invalid(action.legacy ? kLegacyMismatch : kBadOperand);
+  const std::unordered_set<std::string_view, KeyedHash> gone(what.contents().begin(), what.contents().end());
+  std::erase_if(from.contents(), [&](const std::string& content) { return gone.contains(content); });
+  if (from.contents().empty()) return std::nullopt;
+  return std::optional(std::move(from));
 }
 
 bool before(const Path& a, const Path& b) {
@@ -174,26 +127,7 @@ std::vector<const UpdateAction*> in_order(const Update& update) {
   return actions;
 }
 
-Checked<> apply_one(Value& document, const UpdateAction& action, Source& old) {
-  Value* parent = parent_of(document, action.path);
-  if (!parent) {
-    if (action.kind == UpdateAction::Kind::remove && !old.exists) return {};
-    return invalid(kBadPath);
-  }
-  switch (action.kind) {
-    case UpdateAction::Kind::set: {
-      TABELLA_ASSIGN(auto value, value_of(action.value, old));
-      put_child(*parent, action.path.back(), std::move(value));
-      return {};
-    }
-    case UpdateAction::Kind::remove: remove_child(*parent, action.path.back()); return {};
-    case UpdateAction::Kind::add: return add(*parent, action);
-    case UpdateAction::Kind::erase: break;
-  }
-  return erase(*parent, action);
-}
-
-// The value that an action gives to a whole attribute; nothing if it takes it away.
+// The value that an action gives to what stands at its path; nothing if it takes it away.
 Checked<std::optional<Value>> next_value(const UpdateAction& action,
                                          const std::optional<item::ValueView>& now, Source& old) {
   switch (action.kind) {
@@ -207,58 +141,105 @@ Checked<std::optional<Value>> next_value(const UpdateAction& action,
     case UpdateAction::Kind::erase: break;
   }
   if (!now) return std::nullopt;
-  // As a map of one: erasing the last element takes the attribute with it.
-  Value holder = Value::map();
-  holder.set_member(action.path[0].name, Value::decode(*now));
-  TABELLA_TRY(erase(holder, action));
-  if (holder.elements().empty()) return std::nullopt;
-  return std::move(holder.elements()[0]);
+  return erased(Value::decode(*now), action);
 }
 
-// The usual update touches a few whole attributes: the others keep their bytes as they are.
-Checked<item::Item> apply_to_attributes(const Update& update, Source& source) {
-  struct Touched {
-    const std::string* name;
-    std::optional<std::string> flat;
-    bool written = false;
-  };
-  std::vector<Touched> touched;
-  touched.reserve(update.size());
+// What becomes of the value at one path.
+struct Changed {
+  std::optional<std::string> flat;  // nothing: it is gone
+  bool fresh = false;               // there was no value before
+};
+
+using Changes = PathTree<Changed>;
+
+// Whether the map or list that holds the path's last step is there.
+bool has_parent(item::Lookup& item, const Path& path) {
+  if (path.size() == 1) return true;
+  const auto parent = find(item, Path(path.begin(), path.end() - 1));
+  return parent && parent->type() == (path.back().is_index ? Type::L : Type::M);
+}
+
+// Each action reads the item as it was, so none depends on what another has done.
+Checked<Changes> collect_changes(const Update& update, Source& source) {
+  Changes changes;
   for (const auto* action : in_order(update)) {
-    const auto& name = action->path[0].name;
-    TABELLA_ASSIGN(const auto value, next_value(*action, source.item.find(name), source));
-    touched.push_back({&name, value ? std::optional(item::encode(*value)) : std::nullopt});
-  }
-  item::ItemBuilder builder;
-  for (item::Attributes a(source.item); a.next();) {
-    const auto at = std::ranges::find_if(touched, [&](const Touched& t) { return *t.name == a.name(); });
-    if (at == touched.end()) {
-      builder.add(a.name(), a.value());
-      continue;
+    if (!has_parent(source.item, action->path)) {
+      if (action->kind == UpdateAction::Kind::remove && !source.exists) continue;
+      return invalid(kBadPath);
     }
-    at->written = true;
-    if (at->flat) builder.add(a.name(), item::ValueView(*at->flat));
+    const auto now = find(source.item, action->path);
+    TABELLA_ASSIGN(const auto value, next_value(*action, now, source));
+    if (!value && !now) continue;
+    changes.at(action->path).leaf =
+        Changed{.flat = value ? std::optional(item::encode(*value)) : std::nullopt, .fresh = !now};
   }
-  for (const auto& t : touched)
-    if (t.flat && !t.written) builder.add(*t.name, item::ValueView(*t.flat));
-  return builder.finish();
+  return changes;
 }
 
-Checked<item::Item> apply_to_document(const Update& update, Source& source) {
-  Value document = item::decode_item(source.item);
-  for (const auto* action : in_order(update)) TABELLA_TRY(apply_one(document, *action, source));
-  return item::encode_item(document);
+void append_changed(std::string& out, item::ValueView old, const Changes& changes);
+
+// Gives `put` what is to stand where `old` stood, if anything is.
+template <class Put>
+void put_changed(item::ValueView old, const Changes* changes, Put put) {
+  if (!changes) return put(old.bytes());
+  if (changes->leaf) {
+    if (changes->leaf->flat) put(*changes->leaf->flat);
+    return;
+  }
+  std::string part;
+  append_changed(part, old, *changes);
+  put(part);
+}
+
+template <class Children, class Key>
+const Changes* changes_at(const Children& children, const Key& key) {
+  const auto at = children.find(key);
+  return at == children.end() ? nullptr : &at->second;
+}
+
+bool is_fresh(const Changes& changes) { return changes.leaf && changes.leaf->fresh; }
+
+void append_changed(std::string& out, item::ValueView old, const Changes& changes) {
+  item::ContainerEncoder container(out, old.type());
+  const auto put_element = [&](std::string_view flat) {
+    container.start_element();
+    out.append(flat);
+  };
+  const auto put_member = [&](std::string_view name, std::string_view flat) {
+    container.start_member(name);
+    out.append(flat);
+  };
+  uint32_t place = 0;
+  for (item::Elements e(old); e.next(); ++place) {
+    if (old.type() == Type::L)
+      put_changed(e.value(), changes_at(changes.elements, place), put_element);
+    else
+      put_changed(e.value(), changes_at(changes.members, e.name()),
+                  [&](std::string_view flat) { put_member(e.name(), flat); });
+  }
+  for (const auto& [name, change] : changes.members)
+    if (is_fresh(change)) put_member(name, *change.leaf->flat);
+  for (const auto& [index, change] : changes.elements)
+    if (is_fresh(change)) put_element(*change.leaf->flat);
+  container.finish();
+}
+
+item::Item with_changes(ItemView old, const Changes& changes) {
+  item::ItemBuilder builder;
+  for (item::Attributes a(old); a.next();)
+    put_changed(a.value(), changes_at(changes.members, a.name()),
+                [&](std::string_view flat) { builder.add(a.name(), item::ValueView(flat)); });
+  for (const auto& [name, change] : changes.members)
+    if (is_fresh(change)) builder.add(name, item::ValueView(*change.leaf->flat));
+  return builder.finish();
 }
 
 }  // namespace
 
 Checked<item::Item> apply(const Update& update, ItemView base, bool exists) {
-  Source source{.item = base, .exists = exists};
-  const bool whole = std::ranges::all_of(update, [](const UpdateAction& a) { return a.path.size() == 1; });
-  // Many touched attributes are found faster in a tree than by walking.
-  constexpr size_t kFew = 32;
-  const bool flat = whole && update.size() <= kFew;
-  TABELLA_ASSIGN(auto result, flat ? apply_to_attributes(update, source) : apply_to_document(update, source));
+  Source source{.item = item::Lookup(base), .exists = exists};
+  TABELLA_ASSIGN(const auto changes, collect_changes(update, source));
+  auto result = with_changes(base, changes);
   for (item::Attributes a(result); a.next();)
     if (item::nesting(a.value()) > item::kMaxNesting) return invalid(item::kTooDeep);
   return result;

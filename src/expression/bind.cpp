@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "expression/path_tree.h"
 #include "item/attribute_json.h"
 
 namespace tabella::expression {
@@ -211,9 +212,25 @@ Checked<> check_disjoint(const Path& one, const Path& two) {
   return refuse("overlap");
 }
 
+// Whether a path can join those in the tree, which it then does.
+bool joins(PathTree<std::monostate>& tree, const Path& path) {
+  auto* at = &tree;
+  for (const auto& step : path) {
+    const bool other_kind = step.is_index ? !at->members.empty() : !at->elements.empty();
+    if (at->leaf || other_kind) return false;
+    at = &at->child(step);
+  }
+  if (at->leaf || at->has_children()) return false;
+  at->leaf.emplace();
+  return true;
+}
+
 Checked<> check_all_disjoint(const std::vector<const Path*>& paths) {
-  for (size_t j = 1; j < paths.size(); ++j)
+  PathTree<std::monostate> tree;
+  for (size_t j = 0; j < paths.size(); ++j) {
+    if (joins(tree, *paths[j])) continue;
     for (size_t i = 0; i < j; ++i) TABELLA_TRY(check_disjoint(*paths[i], *paths[j]));
+  }
   return {};
 }
 
@@ -277,30 +294,44 @@ std::optional<Type> known_type(const Operand& operand) {
 }
 
 Bindings::Bindings(const Names& names, item::ItemView values) : names_(names), used_names_(names.size()) {
-  if (values.bytes().empty()) return;
-  for (item::Attributes a(values); a.next();) values_.emplace_back(a.name(), a.value());
+  if (!values.bytes().empty())
+    for (item::Attributes a(values); a.next();) values_.emplace_back(a.name(), a.value());
   used_values_.resize(values_.size());
 }
 
 Bindings::Bindings(std::vector<std::pair<std::string_view, item::ValueView>> values)
     : names_(kNoNames), names_are_literal_(true), values_(std::move(values)), used_values_(values_.size()) {}
 
+namespace {
+
+// The place of the first pair that begins with `reference`; the number of pairs if there is none.
+template <class Pairs, class Places>
+size_t place_of(const Pairs& pairs, Places& places, std::string_view reference) {
+  constexpr size_t kFew = 16;
+  if (pairs.size() <= kFew)
+    return static_cast<size_t>(
+        std::ranges::find(pairs, reference, [](const auto& pair) -> std::string_view { return pair.first; }) -
+        pairs.begin());
+  if (places.empty())
+    for (size_t i = 0; i < pairs.size(); ++i) places.emplace(pairs[i].first, i);
+  const auto at = places.find(reference);
+  return at == places.end() ? pairs.size() : at->second;
+}
+
+}  // namespace
+
 const std::string* Bindings::name(std::string_view reference) {
-  for (size_t i = 0; i < names_.size(); ++i) {
-    if (names_[i].first != reference) continue;
-    used_names_[i] = true;
-    return &names_[i].second;
-  }
-  return nullptr;
+  const auto i = place_of(names_, name_places_, reference);
+  if (i == names_.size()) return nullptr;
+  used_names_[i] = true;
+  return &names_[i].second;
 }
 
 std::optional<item::ValueView> Bindings::value(std::string_view reference) {
-  for (size_t i = 0; i < values_.size(); ++i) {
-    if (values_[i].first != reference) continue;
-    used_values_[i] = true;
-    return values_[i].second;
-  }
-  return std::nullopt;
+  const auto i = place_of(values_, value_places_, reference);
+  if (i == values_.size()) return std::nullopt;
+  used_values_[i] = true;
+  return values_[i].second;
 }
 
 Checked<> Bindings::check_all_used() const {

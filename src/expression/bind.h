@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "expression/tree.h"
 #include "item/value.h"
@@ -35,6 +37,10 @@ class Bindings {
   const Names& names_;
   const bool names_are_literal_ = false;
   std::vector<std::pair<std::string_view, item::ValueView>> values_;
+  // Where there are many: the place of each.
+  using Places = std::unordered_map<std::string_view, size_t, KeyedHash>;
+  Places name_places_;
+  Places value_places_;
   std::vector<bool> used_names_;
   std::vector<bool> used_values_;
 };

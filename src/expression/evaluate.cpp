@@ -1,8 +1,9 @@
 #include "expression/evaluate.h"
 
 #include <algorithm>
-#include <map>
 
+#include "base/substring.h"
+#include "expression/path_tree.h"
 #include "item/number.h"
 
 namespace tabella::expression {
@@ -10,6 +11,7 @@ namespace {
 
 using item::Elements;
 using item::ItemView;
+using item::Lookup;
 using item::Type;
 using item::ValueView;
 
@@ -40,7 +42,7 @@ std::optional<size_t> size_of(ValueView value) {
 }
 
 // `storage` keeps the bytes of a computed value alive.
-std::optional<ValueView> value_of(const Operand& operand, const ItemView* item, std::string& storage) {
+std::optional<ValueView> value_of(const Operand& operand, Lookup& item, std::string& storage) {
   if (operand.kind == Operand::Kind::value) return operand.value;
   if (operand.kind == Operand::Kind::path) return find(item, operand.path);
   const auto argument = value_of(operand.arguments[0], item, storage);
@@ -68,7 +70,7 @@ bool holds(Comparator comparator, ValueView a, ValueView b) {
   return false;
 }
 
-bool compares(const Condition& condition, const ItemView* item) {
+bool compares(const Condition& condition, Lookup& item) {
   std::string storage_a;
   std::string storage_b;
   const auto a = value_of(condition.operands[0], item, storage_a);
@@ -82,7 +84,7 @@ bool compares(const Condition& condition, const ItemView* item) {
   return holds(condition.comparator, *a, *b);
 }
 
-bool is_between(const Condition& condition, const ItemView* item) {
+bool is_between(const Condition& condition, Lookup& item) {
   std::string storage[3];
   const auto value = value_of(condition.operands[0], item, storage[0]);
   const auto low = value_of(condition.operands[1], item, storage[1]);
@@ -91,7 +93,7 @@ bool is_between(const Condition& condition, const ItemView* item) {
          holds(Comparator::less_equal, *value, *high);
 }
 
-bool is_in(const Condition& condition, const ItemView* item) {
+bool is_in(const Condition& condition, Lookup& item) {
   std::string storage;
   const auto value = value_of(condition.operands[0], item, storage);
   if (!value) return false;
@@ -105,7 +107,7 @@ bool is_in(const Condition& condition, const ItemView* item) {
 bool contains(ValueView container, ValueView part) {
   const Type type = container.type();
   if (type == Type::S || type == Type::B)
-    return part.type() == type && container.content().find(part.content()) != std::string_view::npos;
+    return part.type() == type && has_substring(container.content(), part.content());
   if (type == Type::L) {
     for (Elements e(container); e.next();)
       if (item::equal(e.value(), part)) return true;
@@ -120,7 +122,7 @@ bool contains(ValueView container, ValueView part) {
   return false;
 }
 
-bool function_holds(const Condition& condition, const ItemView* item) {
+bool function_holds(const Condition& condition, Lookup& item) {
   std::string storage_a;
   const auto a = value_of(condition.operands[0], item, storage_a);
   if (condition.function == "attribute_exists") return a.has_value();
@@ -135,25 +137,17 @@ bool function_holds(const Condition& condition, const ItemView* item) {
 }
 
 // A projection as a tree: the steps that are wanted below each step.
-struct Wanted {
-  bool whole = false;
-  std::map<std::string, Wanted, std::less<>> members;
-  std::map<uint32_t, Wanted> elements;
-};
+using Wanted = PathTree<std::monostate>;
 
 Wanted to_tree(const Projection& projection) {
   Wanted root;
-  for (const auto& path : projection) {
-    Wanted* at = &root;
-    for (const auto& step : path) at = step.is_index ? &at->elements[step.index] : &at->members[step.name];
-    at->whole = true;
-  }
+  for (const auto& path : projection) root.at(path).leaf.emplace();
   return root;
 }
 
 // Appends what is wanted of `value`; false, and nothing, if that is nothing.
 bool append_wanted(std::string& out, ValueView value, const Wanted& wanted) {
-  if (wanted.whole) {
+  if (wanted.leaf) {
     out.append(value.bytes());
     return true;
   }
@@ -189,15 +183,14 @@ bool append_wanted(std::string& out, ValueView value, const Wanted& wanted) {
 
 }  // namespace
 
-std::optional<ValueView> find(const ItemView* item, const Path& path) {
-  if (!item) return std::nullopt;
-  auto at = item->find(path[0].name);
+std::optional<ValueView> find(Lookup& item, const Path& path) {
+  auto at = item.attribute(path[0].name);
   for (size_t i = 1; at && i < path.size(); ++i)
-    at = path[i].is_index ? at->element(path[i].index) : at->member(path[i].name);
+    at = path[i].is_index ? item.element(*at, path[i].index) : item.member(*at, path[i].name);
   return at;
 }
 
-bool evaluate(const Condition& condition, const ItemView* item) {
+bool evaluate(const Condition& condition, Lookup& item) {
   const auto child_holds = [&](const Condition& child) { return evaluate(child, item); };
   switch (condition.kind) {
     case Condition::Kind::all_of: return std::ranges::all_of(condition.children, child_holds);
@@ -211,9 +204,24 @@ bool evaluate(const Condition& condition, const ItemView* item) {
   return false;
 }
 
+bool evaluate(const Condition& condition, const ItemView* item) {
+  Lookup lookup(item);
+  return evaluate(condition, lookup);
+}
+
+size_t cost_of(const Condition& condition, size_t item_size) {
+  size_t cost = 0;
+  for (const auto& operand : condition.operands)
+    cost += operand.kind == Operand::Kind::value ? operand.value.bytes().size() : item_size;
+  for (const auto& child : condition.children) cost += cost_of(child, item_size);
+  return cost;
+}
+
 item::Item project(ItemView item, const Projection& projection) {
   item::ItemBuilder builder;
-  const bool flat = std::ranges::all_of(projection, [](const Path& path) { return path.size() == 1; });
+  constexpr size_t kFew = 8;
+  const bool flat = projection.size() <= kFew &&
+                    std::ranges::all_of(projection, [](const Path& path) { return path.size() == 1; });
   if (flat) {
     for (item::Attributes a(item); a.next();)
       if (std::ranges::any_of(projection, [&](const Path& path) { return path[0].name == a.name(); }))

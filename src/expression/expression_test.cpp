@@ -1,9 +1,11 @@
 // The grammars and what they mean, on items written as JSON.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "expression/apply.h"
 #include "expression/bind.h"
 #include "expression/evaluate.h"
+#include "expression/legacy.h"
 #include "expression/parser.h"
 #include "item/attribute_json.h"
 
@@ -208,6 +210,40 @@ TEST(UpdateExpression, MeansTheListAsItWas) {
             R"({"l":{"L":[{"M":{}}]}})");
 }
 
+// Wide maps and lists are looked into through an index; it must not make a difference.
+TEST(UpdateExpression, MeansTheSameInWideItems) {
+  std::string json = R"({"pk":{"S":"k"},"m":{"M":{)";
+  std::string list;
+  std::string condition = "attribute_exists(pk)";
+  std::string update = "REMOVE ";
+  for (int i = 0; i < 100; ++i) {
+    json.append(i > 0 ? "," : "").append(fmt::format(R"("f{0}":{{"N":"{0}"}})", i));
+    list.append(i > 0 ? "," : "").append(fmt::format(R"({{"N":"{}"}})", i));
+  }
+  json.append("}},\"l\":{\"L\":[" + list + "]}");
+  for (int i = 0; i < 100; ++i) json.append(fmt::format(R"(,"a{0}":{{"N":"{0}"}})", i));
+  json.append("}");
+  for (int i = 0; i < 20; ++i) {
+    condition.append(fmt::format(" AND a{0} = m.f{0} AND a{0} = l[{0}] AND attribute_not_exists(b{0})", i));
+    update.append(fmt::format("{0}a{1}, m.f{1}, l[{1}]", i > 0 ? ", " : "", i + 3));
+  }
+  EXPECT_EQ(holds(condition, json.c_str()), "true");
+  EXPECT_EQ(holds(condition + " AND a7 = m.f8", json.c_str()), "false");
+  const auto item = item_of(updated(update, json.c_str()));
+  EXPECT_EQ(item.count(), 3u + 100 - 20);
+  EXPECT_EQ(item.find("m")->count(), 80u);
+  EXPECT_EQ(item.find("l")->count(), 80u);
+  EXPECT_EQ(item.find("l")->element(3)->bytes(), item.find("a23")->bytes());
+  EXPECT_FALSE(item.find("m")->member("f22"));
+  EXPECT_TRUE(item.find("m")->member("f23"));
+}
+
+TEST(UpdateExpression, TakesAnEmptiedSetOutOfItsList) {
+  EXPECT_EQ(updated("DELETE l[0] :ss SET l[5] = :s, l[1] = :n",
+                    R"({"l":{"L":[{"SS":["x"]},{"N":"1"},{"N":"9"}]}})"),
+            R"({"l":{"L":[{"N":"2"},{"N":"9"},{"S":"b"}]}})");
+}
+
 TEST(UpdateExpression, RefusesOverlappingPaths) {
   EXPECT_EQ(updated("SET a = :n, a = :s"),
             "Two document paths overlap with each other; must remove or rewrite one of these paths; path "
@@ -315,6 +351,34 @@ TEST(KeyCondition, BecomesPredicates) {
             "KeyConditionExpressions must only contain one condition per key");
   EXPECT_EQ(predicates("pk.a = :s"), "KeyConditionExpressions cannot have conditions on nested attributes");
   EXPECT_EQ(predicates("size(pk) = :n"), "KeyConditionExpressions cannot contain nested operations");
+}
+
+TEST(LegacyConditions, FindOneOfManyValues) {
+  LegacyCondition condition{
+      .attribute = "n", .comparison = "IN", .values = std::vector<std::string>(), .value = {}, .exists = {}};
+  for (int i = 2000; i >= 0; i -= 2) condition.values->push_back(item::encode(item::Value::integer(i)));
+  const std::vector<LegacyCondition> filter = {condition};
+  const auto tree = from_filter(filter, Combine::all);
+  ASSERT_TRUE(tree);
+  const auto found = [&](const item::Value& value) {
+    auto map = item::Value::map();
+    map.set_member("n", value);
+    const auto item = item::encode_item(map);
+    const auto view = item.view();
+    return evaluate(*tree, &view);
+  };
+  for (int i = -2; i <= 2003; ++i)
+    EXPECT_EQ(found(item::Value::integer(i)), i >= 0 && i <= 2000 && i % 2 == 0) << i;
+  EXPECT_FALSE(found(item::Value::string("2")));
+  EXPECT_FALSE(evaluate(*tree, nullptr));
+}
+
+TEST(LegacyConditions, GetNoAttributeTwice) {
+  EXPECT_TRUE(from_attributes_to_get({"a", "b", "A"}));
+  const auto twice = from_attributes_to_get({"a", "b", "a"});
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().message,
+            "One or more parameter values were invalid: Duplicate value in attribute name: a");
 }
 
 TEST(Bindings, ComplainsOfWhatNobodyUsed) {

@@ -1,6 +1,7 @@
 #include "expression/legacy.h"
 
 #include <algorithm>
+#include <set>
 #include <span>
 
 #include <fmt/format.h>
@@ -84,12 +85,12 @@ Operand attribute(const std::string& name) {
   return {.kind = Operand::Kind::path, .path = {Step{.name = name}}};
 }
 
-Operand literal(const std::string& flat) { return {.kind = Operand::Kind::value, .value = ValueView(flat)}; }
+Operand literal(ValueView value) { return {.kind = Operand::Kind::value, .value = value}; }
 
 Condition function(std::string name, const LegacyCondition& c) {
   Condition condition{.kind = Condition::Kind::function, .function = std::move(name)};
   condition.operands.push_back(attribute(c.attribute));
-  for (const auto& value : arguments_of(c)) condition.operands.push_back(literal(value));
+  for (const auto& value : arguments_of(c)) condition.operands.push_back(literal(ValueView(value)));
   return condition;
 }
 
@@ -98,6 +99,43 @@ Condition comparison(Comparator comparator, const LegacyCondition& c) {
   condition.kind = Condition::Kind::comparison;
   condition.comparator = comparator;
   return condition;
+}
+
+Condition compared(const std::string& name, Comparator comparator, ValueView value) {
+  Condition condition{.kind = Condition::Kind::comparison, .comparator = comparator};
+  condition.operands.push_back(attribute(name));
+  condition.operands.push_back(literal(value));
+  return condition;
+}
+
+// IN with values in order. AWS limits their number in expressions only, and a filter is evaluated on every
+// item of a page: many become a search tree, whose halves are told apart by the value in the middle.
+Condition is_one_of(const std::string& name, std::span<const ValueView> values) {
+  constexpr size_t kFew = 16;
+  if (values.size() <= kFew) {
+    Condition condition{.kind = Condition::Kind::in};
+    condition.operands.push_back(attribute(name));
+    for (const auto value : values) condition.operands.push_back(literal(value));
+    return condition;
+  }
+  const auto half = values.size() / 2;
+  Condition below{.kind = Condition::Kind::all_of};
+  below.children.push_back(compared(name, Comparator::less, values[half]));
+  below.children.push_back(is_one_of(name, values.first(half)));
+  Condition above{.kind = Condition::Kind::all_of};
+  above.children.push_back(compared(name, Comparator::greater_equal, values[half]));
+  above.children.push_back(is_one_of(name, values.subspan(half)));
+  Condition either{.kind = Condition::Kind::any_of};
+  either.children.push_back(std::move(below));
+  either.children.push_back(std::move(above));
+  return either;
+}
+
+Condition is_in(const LegacyCondition& c) {
+  std::vector<ValueView> values;
+  for (const auto& value : arguments_of(c)) values.emplace_back(value);
+  std::ranges::sort(values, {}, &ValueView::content);  // all scalars of one type
+  return is_one_of(c.attribute, values);
 }
 
 Condition to_condition(const LegacyCondition& c) {
@@ -125,8 +163,9 @@ Condition to_condition(const LegacyCondition& c) {
     both.children.push_back(std::move(negation));
     return both;
   }
+  if (op == "IN") return is_in(c);
   Condition condition = function({}, c);
-  condition.kind = op == "IN" ? Condition::Kind::in : Condition::Kind::between;
+  condition.kind = Condition::Kind::between;
   return condition;
 }
 
@@ -206,7 +245,7 @@ Checked<Update> from_updates(const std::vector<LegacyUpdate>& updates) {
     TABELLA_TRY(check_update(update));
     UpdateAction action{
         .kind = action_kind(update), .path = {Step{.name = update.attribute}}, .legacy = true};
-    if (update.value) action.value = literal(*update.value);
+    if (update.value) action.value = literal(ValueView(*update.value));
     actions.push_back(std::move(action));
   }
   return actions;
@@ -214,10 +253,10 @@ Checked<Update> from_updates(const std::vector<LegacyUpdate>& updates) {
 
 Checked<Projection> from_attributes_to_get(const std::vector<std::string>& attributes) {
   Projection projection;
+  std::set<std::string_view> seen;
   for (const auto& name : attributes) {
-    const bool repeated =
-        std::ranges::any_of(projection, [&](const Path& path) { return path[0].name == name; });
-    if (repeated) return wrong_parameters(fmt::format("Duplicate value in attribute name: {}", name));
+    if (!seen.insert(name).second)
+      return wrong_parameters(fmt::format("Duplicate value in attribute name: {}", name));
     projection.push_back({Step{.name = name}});
   }
   return projection;

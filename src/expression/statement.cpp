@@ -70,8 +70,9 @@ Checked<BoundStatement> bind(const Statement& parsed, std::span<const std::strin
 
 item::Item select(item::ItemView item, const std::vector<Column>& columns) {
   item::ItemBuilder builder;
+  item::Lookup lookup(item);
   for (const auto& column : columns)
-    if (const auto value = find(&item, column.path)) builder.add(column.name, *value);
+    if (const auto value = find(lookup, column.path)) builder.add(column.name, *value);
   return builder.finish();
 }
 

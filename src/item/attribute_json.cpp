@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/base64.h"
+#include "base/hash.h"
 #include "item/number.h"
 
 namespace tabella::item {
@@ -84,15 +85,6 @@ JsonResult<std::string> read_number(JsonValue json) {
   return std::move(*number);
 }
 
-std::optional<size_t> first_duplicate(const std::vector<std::string>& contents) {
-  std::vector<size_t> order(contents.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return contents[a] < contents[b]; });
-  const auto at = std::adjacent_find(order.begin(), order.end(),
-                                     [&](size_t a, size_t b) { return contents[a] == contents[b]; });
-  return at == order.end() ? std::nullopt : std::optional(*at);
-}
-
 JsonResult<std::string> read_set_element(JsonValue json, Type type) {
   if (type == Type::BS) return read_binary(json);
   if (type == Type::NS) return read_number(json);
@@ -117,7 +109,9 @@ JsonResult<void> read_set(std::string& out, JsonValue json, Type type) {
     return validation(
         fmt::format("{}An {} set  may not be empty", kInvalidPrefix, type == Type::SS ? "string" : "number"));
   }
-  if (first_duplicate(contents)) {
+  // In the order that DynamoDB returns them in, which is that of their bytes for numbers as well.
+  std::ranges::sort(contents);
+  if (std::ranges::adjacent_find(contents) != contents.end()) {
     if (type == Type::NS) return validation("Input collection contains duplicates");
     return validation(fmt::format("{}Input collection {}{} contains duplicates.", kInvalidPrefix, shown,
                                   type == Type::BS ? "of type BS" : ""));
@@ -155,7 +149,7 @@ class Names {
 
  private:
   std::vector<std::string_view> few_;
-  std::unordered_set<std::string_view> many_;
+  std::unordered_set<std::string_view, KeyedHash> many_;
 };
 
 JsonResult<void> read_nested(std::string& out, JsonValue json, int depth);
@@ -318,7 +312,7 @@ void append_value_json(std::string& out, ValueView value) {
     case Type::NS:
     case Type::BS: {
       JsonArrayWriter array(out);
-      for (Elements e(value); e.next();) append_content_json(array.element(), type, e.content());
+      for (const auto content : ordered_contents(value)) append_content_json(array.element(), type, content);
       break;
     }
     case Type::L: {

@@ -158,9 +158,10 @@ Checked<std::string> parse_number(std::string_view text) {
   }
   bool seen_point = false;
   bool seen_digit = false;
-  int64_t integer_digits = 0;  // digits before the point, leading zeros left out
-  int64_t leading_zeros = 0;   // zeros between the point and the first other digit
-  int64_t pending_zeros = 0;   // zeros that count only if another digit follows
+  int64_t integer_digits = 0;   // digits before the point, leading zeros left out
+  int64_t fraction_digits = 0;  // digits after the point
+  int64_t leading_zeros = 0;    // zeros between the point and the first other digit
+  int64_t pending_zeros = 0;    // zeros that count only if another digit follows
   bool too_precise = false;
   for (char c : text) {
     if (c == '.') {
@@ -170,6 +171,7 @@ Checked<std::string> parse_number(std::string_view text) {
     }
     if (c < '0' || c > '9') return not_a_number(whole);
     seen_digit = true;
+    if (seen_point) ++fraction_digits;
     const bool started = d.count > 0 || pending_zeros > 0;
     if (!started && c == '0') {
       if (seen_point) ++leading_zeros;
@@ -188,10 +190,15 @@ Checked<std::string> parse_number(std::string_view text) {
     d.digits[d.count++] = static_cast<uint8_t>(c - '0');
   }
   if (!seen_digit) return not_a_number(whole);
-  if (d.count == 0) return std::string(1, kZero);
-  const int64_t exponent = (integer_digits > 0 ? integer_digits - 1 : -leading_zeros - 1) + scale;
+  // AWS's numbers have a scale of 32 bits.
+  const int64_t last_power = scale - fraction_digits;  // the power of ten that the last digit stands for
+  if (last_power < -INT32_MAX) return not_a_number(whole);
+  const int64_t first_power = (integer_digits > 0 ? integer_digits - 1 : -leading_zeros - 1) + scale;
+  // A zero is as large as it is written: AWS refuses 0e126 and 0e-131, and takes 0.0e126.
+  const int64_t exponent = d.count > 0 ? first_power : last_power;
   if (exponent > kMaxExponent) return invalid(kOverflow);
   if (exponent < kMinExponent) return invalid(kUnderflow);
+  if (d.count == 0) return std::string(1, kZero);
   if (too_precise) return invalid(kTooPrecise);
   d.exponent = static_cast<int>(exponent);
   return encode(d);

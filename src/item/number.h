@@ -18,7 +18,8 @@
 
 namespace tabella::item {
 
-// Takes "5", "+5", ".5", "5.", "1e3", "-0"; refuses blanks, other text, too many digits, over- and underflow.
+// Takes "5", "+5", ".5", "5.", "1e3", "-0"; refuses blanks, other text, too many digits, over- and underflow
+// (that of "0e126" too).
 Checked<std::string> parse_number(std::string_view text);
 
 std::string encode_int(int64_t value);

@@ -48,10 +48,23 @@ TEST(Number, KnowsItsRange) {
   EXPECT_NE(canonical("1e-131").find("underflow"), std::string::npos);
   EXPECT_NE(canonical("1.0e100000000").find("overflow"), std::string::npos);
   EXPECT_NE(canonical("1.0e100000000000").find("cannot be converted to a numeric value"), std::string::npos);
+  EXPECT_NE(canonical("1e2147483647").find("overflow"), std::string::npos);
+  EXPECT_NE(canonical("1e-2147483647").find("underflow"), std::string::npos);
+  for (const char* text : {"1e2147483648", "1e-2147483648", "1.5e-2147483647", "0e2147483648"})
+    EXPECT_EQ(canonical(text), std::string("The parameter cannot be converted to a numeric value: ") + text);
   EXPECT_EQ(canonical("1e-130").size(), 132u);
   EXPECT_NE(canonical(std::string(39, '1')).find("38 significant"), std::string::npos);
   EXPECT_EQ(canonical(std::string(38, '9')), std::string(38, '9'));
   EXPECT_EQ(canonical("1" + std::string(60, '0')), "1" + std::string(60, '0'));
+}
+
+TEST(Number, HasZerosOfItsRangeOnly) {
+  for (const char* text : {"0e5", "0.0e3", "0e-5", "0e125", "-0e125", "0.0e126", "0e-130", "0.00"})
+    EXPECT_EQ(canonical(text), "0") << text;
+  for (const char* text : {"0e126", "-0e126", "00e126", "0.0e127", "0e2147483647"})
+    EXPECT_NE(canonical(text).find("overflow"), std::string::npos) << text;
+  for (const char* text : {"0e-131", "0.0e-130", "0e-2147483647"})
+    EXPECT_NE(canonical(text).find("underflow"), std::string::npos) << text;
 }
 
 TEST(Number, OrdersByItsBytes) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/bytes.h"
+#include "base/hash.h"
 #include "item/number.h"
 
 namespace tabella::item {
@@ -58,15 +59,12 @@ bool maps_equal(ValueView a, ValueView b) {
 }
 
 bool sets_equal(ValueView a, ValueView b) {
-  if (a.count() != b.count()) return false;
-  const auto sorted = [](ValueView set) {
-    std::vector<std::string_view> contents;
-    contents.reserve(set.count());
-    for (Elements e(set); e.next();) contents.push_back(e.content());
-    std::sort(contents.begin(), contents.end());
-    return contents;
-  };
-  return sorted(a) == sorted(b);
+  return a.count() == b.count() && ordered_contents(a) == ordered_contents(b);
+}
+
+// Nearly every set stands in order already.
+void put_in_order(std::vector<std::string_view>& contents) {
+  if (!std::ranges::is_sorted(contents)) std::ranges::sort(contents);
 }
 
 }  // namespace
@@ -161,6 +159,14 @@ bool Elements::next() {
     value_ = take_value(rest_);
   }
   return true;
+}
+
+std::vector<std::string_view> ordered_contents(ValueView set) {
+  std::vector<std::string_view> contents;
+  contents.reserve(std::min(set.count(), set.bytes().size()));
+  for (Elements e(set); e.next();) contents.push_back(e.content());
+  put_in_order(contents);
+  return contents;
 }
 
 bool equal(ValueView a, ValueView b) {
@@ -261,7 +267,7 @@ bool equal(ItemView a, ItemView b) {
     if (same_order && !equal(x.value(), y.value())) return false;
   }
   if (same_order) return true;
-  std::unordered_map<std::string_view, ValueView> others;
+  std::unordered_map<std::string_view, ValueView, KeyedHash> others;
   for (Attributes each(b); each.next();) others.emplace(each.name(), each.value());
   for (Attributes each(a); each.next();) {
     const auto other = others.find(each.name());
@@ -366,8 +372,10 @@ void Value::append_to(std::string& out) const {
     case Type::SS:
     case Type::NS:
     case Type::BS: {
+      std::vector<std::string_view> contents(names_.begin(), names_.end());
+      put_in_order(contents);
       ContainerEncoder set(out, type_);
-      for (const auto& content : names_) set.add_content(content);
+      for (const auto content : contents) set.add_content(content);
       set.finish();
       return;
     }

@@ -68,6 +68,10 @@ class Elements {
   ValueView value_;
 };
 
+// A set's elements as DynamoDB returns them: strings and binaries by their bytes, numbers by value, which is
+// the order of their bytes too. Sets are written in this order; those that older stores hold may not be.
+std::vector<std::string_view> ordered_contents(ValueView set);
+
 // Sets compare by membership, numbers by value, lists and maps by their elements.
 bool equal(ValueView a, ValueView b);
 

@@ -58,6 +58,15 @@ TEST(AttributeJson, RefusesBrokenRules) {
             "One or more parameter values were invalid: Empty attribute name");
 }
 
+TEST(AttributeJson, ReturnsSetsInOrder) {
+  EXPECT_EQ(round_trip(R"({"s":{"SS":["b","a","ab","B",""]}})"), R"({"s":{"SS":["","B","a","ab","b"]}})");
+  EXPECT_EQ(round_trip(R"({"n":{"NS":["10","9","-1","1.5","0","-10"]}})"),
+            R"({"n":{"NS":["-10","-1","0","1.5","9","10"]}})");
+  EXPECT_EQ(round_trip(R"({"b":{"BS":["/w==","AAE=","AA=="]}})"), R"({"b":{"BS":["AA==","AAE=","/w=="]}})");
+  EXPECT_EQ(round_trip(R"({"l":{"L":[{"M":{"s":{"SS":["y","x"]}}}]}})"),
+            R"({"l":{"L":[{"M":{"s":{"SS":["x","y"]}}}]}})");
+}
+
 TEST(AttributeJson, RefusesNamesThatComeTwice) {
   EXPECT_EQ(round_trip(R"({"p":{"S":"a"},"p":{"S":"b"}})"), "Duplicate attribute name: p");
   EXPECT_EQ(round_trip(R"({"m":{"M":{"k":{"S":"a"},"k":{"S":"b"}}}})"), "Duplicate attribute name: k");
@@ -122,6 +131,21 @@ TEST(Value, EqualsByMeaning) {
   EXPECT_TRUE(same(R"({"L":[{"NS":["1","2"]}]})", R"({"L":[{"NS":["2","1"]}]})"));
   EXPECT_FALSE(same(R"({"S":"1"})", R"({"N":"1"})"));
   EXPECT_FALSE(same(R"({"L":[{"S":"a"}]})", R"({"L":[{"S":"a"},{"S":"b"}]})"));
+}
+
+TEST(Value, KeepsSetsInOrder) {
+  const auto encoded = encode(Value::set(Type::SS, {"c", "a", "b"}));
+  EXPECT_EQ(encoded, encode(Value::set(Type::SS, {"a", "b", "c"})));
+
+  std::string older;  // as stores of before hold it
+  ContainerEncoder set(older, Type::SS);
+  for (const char* content : {"c", "a", "b"}) set.add_content(content);
+  set.finish();
+  std::string json;
+  append_value_json(json, ValueView(older));
+  EXPECT_EQ(json, R"({"SS":["a","b","c"]})");
+  EXPECT_NE(older, encoded);
+  EXPECT_TRUE(equal(ValueView(older), ValueView(encoded)));
 }
 
 TEST(Value, SurvivesDecodingAndEncoding) {
