@@ -20,42 +20,45 @@ HttpDoor::HttpDoor(WriteMetrics write_metrics, Ailment ailment, Rest rest, Guard
   if (!guard_.auth_file.empty()) passwords_.emplace(Passwords::read(guard_.auth_file));
 }
 
-// Addresses, names without dots (which nobody can register) and those that were allowed.
-bool HttpDoor::is_known(std::string_view host) const {
-  if (!guard_.hosts || host.starts_with('[')) return true;
-  const auto name = host.substr(0, host.rfind(':'));
-  const bool address = name.find_first_not_of("0123456789.") == std::string_view::npos;
-  return address || name.find('.') == std::string_view::npos || name.ends_with(".localhost") ||
-         std::ranges::any_of(*guard_.hosts, [&](const auto& known) { return net::same_header(known, name); });
-}
-
 // "Authorization: Basic " and user:password in base64.
-awaitable<bool> HttpDoor::may_enter(const net::HttpRequest& request) {
+awaitable<HttpDoor::Entry> HttpDoor::may_enter(const net::HttpRequest& request) {
   constexpr std::string_view kBasic = "Basic ";
   const auto given = request.header("authorization");
-  if (!net::same_header(given.substr(0, kBasic.size()), kBasic)) co_return false;
+  if (!net::same_header(given.substr(0, kBasic.size()), kBasic)) co_return Entry::refused;
   const auto decoded = from_base64(given.substr(kBasic.size()));
   const auto colon = decoded ? decoded->find(':') : std::string::npos;
-  if (colon == std::string::npos) co_return false;
+  if (colon == std::string::npos) co_return Entry::refused;
   const auto user = decoded->substr(0, colon);
   const auto password = decoded->substr(colon + 1);
-  if (!passwords_->is_slow(user, password)) co_return passwords_->check(user, password);
+  const auto as_entry = [](bool right) { return right ? Entry::allowed : Entry::refused; };
+  if (!passwords_->is_slow(user, password)) co_return as_entry(passwords_->check(user, password));
   const auto waiting = wait_in_line(*passwords_);
-  if (!waiting) co_return false;
-  co_return co_await asio::co_spawn(
+  if (!waiting) co_return Entry::busy;
+  const bool right = co_await asio::co_spawn(
       slow_, [this, user, password]() -> awaitable<bool> { co_return passwords_->check(user, password); },
       asio::use_awaitable);
+  co_return as_entry(right);
 }
 
 awaitable<void> HttpDoor::handle(const net::HttpRequest& request, net::HttpResponse& response) {
   const auto path = request.target.substr(0, request.target.find('?'));
   // Whether it is alive is no secret, and asked by those who know no passwords.
-  if (passwords_ && path != "/healthz" && !co_await may_enter(request)) {
+  auto entry = Entry::allowed;
+  if (passwords_ && path != "/healthz") entry = co_await may_enter(request);
+  if (entry == Entry::refused) {
     response.status = 401;
     response.add_header("WWW-Authenticate", "Basic realm=\"Tabella\"");
     co_return;
   }
-  if (!is_known(request.header("host")) && path != "/healthz") {
+  // Nobody has looked at the password: it may well be right.
+  if (entry == Entry::busy) {
+    response.status = 503;
+    response.add_header("Retry-After", "1");
+    response.content_type = "text/plain; charset=utf-8";
+    response.body = "too many passwords are being checked; try again\n";
+    co_return;
+  }
+  if (!guard_.hosts.knows(request.header("host")) && path != "/healthz") {
     response.status = 403;
     response.content_type = "text/plain; charset=utf-8";
     response.body = "this name is not known here; --allow-host makes it so\n";

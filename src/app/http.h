@@ -13,6 +13,7 @@
 #include "base/metrics.h"
 #include "base/passwords.h"
 #include "net/http.h"
+#include "net/known_hosts.h"
 
 namespace tabella::app {
 
@@ -28,9 +29,7 @@ class HttpDoor {
 
   struct Guard {
     std::string auth_file;  // empty: everybody may
-    // By which names it may be asked for, if not by any. A page whose name is made to point here would read
-    // along otherwise.
-    std::optional<std::vector<std::string>> hosts;
+    net::KnownHosts hosts;
   };
 
   // Throws std::runtime_error with a sentence for the user.
@@ -39,8 +38,8 @@ class HttpDoor {
   boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
 
  private:
-  bool is_known(std::string_view host) const;
-  boost::asio::awaitable<bool> may_enter(const net::HttpRequest& request);
+  enum class Entry { allowed, refused, busy };  // busy: too many passwords are being checked
+  boost::asio::awaitable<Entry> may_enter(const net::HttpRequest& request);
 
   const WriteMetrics write_metrics_;
   const Ailment ailment_;

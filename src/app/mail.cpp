@@ -18,10 +18,8 @@ namespace {
 constexpr std::chrono::seconds kBackgroundGrace{5};
 
 mail::MailOptions service_options(const ServeOptions& options, bool shared) {
-  mail::MailOptions mail;
-  mail.messages = options.table_prefix + "tabella-mail";
-  mail.index = options.table_prefix + "tabella-mail-index";
-  mail.settings = options.table_prefix + "tabella-mail-settings";
+  auto mail = mail_tables(options.table_prefix);
+  mail.shared = shared;
   mail.granularity = options.mail.granularity;
   mail.time_to_live = options.mail.time_to_live;
   mail.hostname = options.mail.hostname;
@@ -50,6 +48,14 @@ std::vector<mail::Webhook> fixed_webhooks(const MailOptions& options) {
 
 }  // namespace
 
+mail::MailOptions mail_tables(const std::string& prefix) {
+  mail::MailOptions mail;
+  mail.messages = prefix + "tabella-mail";
+  mail.index = prefix + "tabella-mail-index";
+  mail.settings = prefix + "tabella-mail-settings";
+  return mail;
+}
+
 std::vector<store::TablePlan> MailSide::plans(const ServeOptions& options) {
   const auto mail = service_options(options, false);
   auto plans = mail::Mail::plans(mail);
@@ -58,16 +64,18 @@ std::vector<store::TablePlan> MailSide::plans(const ServeOptions& options) {
 }
 
 MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& options,
-                   net::IoThreads& threads, bool shared)
+                   net::IoThreads& threads, net::Limits& limits, bool shared)
     : options_(options.mail),
       mail_(store, clock, service_options(options, shared)),
       settings_(store, mail_.options().settings),
       schedule_(store, clock, timer_options(options, shared)),
+      live_(1),
+      feed_(mail_, arrivals_, live_.at(0).get_executor()),
       release_(mail_, settings_,
                options_.outgoing_file.empty() ? std::map<std::string, mail::OutgoingServer>()
                                               : mail::read_outgoing_file(options_.outgoing_file)),
       webhooks_(mail_, settings_, schedule_, fixed_webhooks(options_)),
-      api_(mail_, jim_, arrivals_, release_, webhooks_,
+      api_(mail_, jim_, arrivals_, feed_, release_, webhooks_,
            {.web_path = options.web_path, .cors_origin = options.cors_origin}),
       host_(mail_, jim_, arrivals_,
             options_.auth_file.empty() ? nullptr : &passwords_.emplace(Passwords::read(options_.auth_file))),
@@ -84,7 +92,7 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
   mail_.before_keeping([this](const std::string& id) { return webhooks_.announce(id); });
   if (const auto joined = asio::co_spawn(threads.at(0), mail_.join(), asio::use_future).get(); !joined)
     throw std::runtime_error(fmt::format("the mail index cannot be read: {}", joined.error().message));
-  listen(threads, options_);
+  listen(threads, limits, options_);
   // Taking mail in goes before looking through it.
   asio::post(background_.at(0), [] { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10); });
   const auto begin = [&](asio::awaitable<void> work) {
@@ -93,11 +101,12 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
   begin(worker_.run());
   begin(worker_.follow_others());
   begin(schedule_.run());
+  running_.push_back(asio::co_spawn(live_.at(0), feed_.run(), asio::use_future));
 }
 
-MailSide::~MailSide() { stop(std::chrono::milliseconds(0)); }
+MailSide::~MailSide() { stop(kBackgroundGrace); }
 
-void MailSide::listen(net::IoThreads& threads, const MailOptions& options) {
+void MailSide::listen(net::IoThreads& threads, net::Limits& limits, const MailOptions& options) {
   smtp::ServerOptions server;
   server.session.hostname = options.hostname;
   server.session.max_message = options.max_message;
@@ -106,6 +115,7 @@ void MailSide::listen(net::IoThreads& threads, const MailOptions& options) {
   server.session.require_login = !options.auth_file.empty();
   server.session.offer_cram_md5 = !passwords_ || passwords_->all_plain();
   server.listen.max_connections = options.max_connections;
+  server.listen.limits = &limits;
   const auto* identity = identity_ ? &*identity_ : nullptr;
   const auto open = [&](std::optional<smtp::Server>& into, const std::optional<Address>& address) {
     if (!address) return;
@@ -140,12 +150,15 @@ void MailSide::stop(std::chrono::milliseconds grace) {
   smtp_.reset();
   smtps_.reset();
   worker_.stop();
+  feed_.stop();
   if (!running_.empty()) asio::post(background_.at(0), [this] { schedule_.stop(); });
   // A store that does not answer is not waited for: what is under way can be done again.
-  const auto until = std::chrono::steady_clock::now() + kBackgroundGrace;
+  const auto until =
+      std::chrono::steady_clock::now() + std::min<std::chrono::milliseconds>(grace, kBackgroundGrace);
   for (auto& running : running_) running.wait_until(until);
   running_.clear();
   background_.stop();
+  live_.stop();
 }
 
 }  // namespace tabella::app

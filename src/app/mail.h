@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/passwords.h"
 #include "mail/api.h"
+#include "mail/feed.h"
 #include "mail/host.h"
 #include "mail/worker.h"
 #include "net/threads.h"
@@ -18,12 +19,15 @@
 
 namespace tabella::app {
 
+// Mail's options with the names of its tables in them, as all processes on the store call them.
+mail::MailOptions mail_tables(const std::string& prefix);
+
 class MailSide {
  public:
   // `shared`: other processes may be using the store. Its tables must be there. Throws std::runtime_error
   // with a sentence for the user.
   MailSide(store::Store& store, const Clock& clock, const ServeOptions& options, net::IoThreads& threads,
-           bool shared);
+           net::Limits& limits, bool shared);
   ~MailSide();
   MailSide(const MailSide&) = delete;
   MailSide& operator=(const MailSide&) = delete;
@@ -35,11 +39,14 @@ class MailSide {
   void write_metrics(metrics::Exposition& out) const;
 
   // In this order: no more waiting, no more mail, nothing in the background.
-  void stop_waiting() { api_.stop(); }
+  void stop_waiting() {
+    api_.stop();
+    feed_.stop();
+  }
   void stop(std::chrono::milliseconds grace);
 
  private:
-  void listen(net::IoThreads& threads, const MailOptions& options);
+  void listen(net::IoThreads& threads, net::Limits& limits, const MailOptions& options);
 
   const MailOptions& options_;
   std::optional<net::TlsIdentity> identity_;
@@ -49,6 +56,8 @@ class MailSide {
   schedule::Schedule schedule_;
   mail::Jim jim_;
   mail::Arrivals arrivals_;
+  net::IoThreads live_;  // where messages are made ready for those who listen
+  mail::Feed feed_;
   mail::Release release_;
   mail::Webhooks webhooks_;
   mail::Api api_;

@@ -1,6 +1,8 @@
 #include <cstdio>
 
 #include "app/options.h"
+#include "app/reindex.h"
+#include "app/salvage.h"
 #include "app/sendmail.h"
 #include "app/serve.h"
 #include "app/verify.h"
@@ -9,6 +11,8 @@ int main(int argc, char** argv) {
   const auto command = tabella::app::parse_command_line(argc, argv);
   if (command.serve) return tabella::app::serve(*command.serve);
   if (command.sendmail) return tabella::app::sendmail(*command.sendmail);
+  if (command.reindex) return tabella::app::reindex(*command.reindex);
+  if (command.salvage) return tabella::app::salvage(*command.salvage);
   if (command.verify) return tabella::app::verify(*command.verify);
   std::fputs(command.output.c_str(), command.exit_code == 0 ? stdout : stderr);
   return command.exit_code;

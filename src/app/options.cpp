@@ -67,6 +67,9 @@ struct Given {
   std::string dynamodb = "127.0.0.1:8000";
   std::string http = "127.0.0.1:8025";
   std::string durability = "sync";
+  std::string min_free;
+  std::string memory = "512MB";
+  size_t stop_timeout = 10;
   std::vector<std::string> access_keys;
   std::string tls_cert;
   std::string tls_key;
@@ -147,23 +150,22 @@ void check_prefix(std::string_view prefix) {
 // One core is the writer's.
 size_t default_threads() { return std::max(2u, std::thread::hardware_concurrency()) - 1; }
 
-size_t parse_size(std::string_view text, std::string_view option) {
-  static constexpr std::pair<char, size_t> kUnits[] = {{'K', 1u << 10}, {'M', 1u << 20}, {'G', 1u << 30}};
-  auto digits = text;
-  size_t unit = 1;
-  for (const auto& [letter, factor] : kUnits)
-    if (!digits.empty() && std::toupper(static_cast<unsigned char>(digits.back())) == letter) {
-      digits.remove_suffix(1);
-      unit = factor;
-      break;
-    }
-  size_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  constexpr size_t kMost = 1u << 30;
-  if (digits.empty() || error != std::errc{} || end != digits.data() + digits.size() || value == 0 ||
-      value > kMost / unit)
-    throw Mistake(fmt::format("{}: '{}' is no size up to 1G, as in 50M", option, text));
-  return value * unit;
+// "64MB", "1G", or just bytes.
+uint64_t parse_size(std::string_view text, std::string_view option, uint64_t least, uint64_t most) {
+  constexpr std::string_view kUnits = "KMGT";
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  auto unit = upper(std::string_view(end, text.data() + text.size()));
+  if (unit.size() > 1 && unit.ends_with('B')) unit.pop_back();
+  if (unit == "B") unit.clear();
+  const auto at = unit.empty() ? 0 : kUnits.find(unit);
+  const auto power = unit.empty() ? 0 : at + 1;
+  const bool fits = error == std::errc{} && unit.size() <= 1 && at != std::string_view::npos &&
+                    value <= most >> (10 * power) && value << (10 * power) >= least;
+  if (!fits)
+    throw Mistake(fmt::format("{}: '{}' is not a size of {} to {} bytes, as in 512MB or 2GB", option, text,
+                              least, most));
+  return value << (10 * power);
 }
 
 mail::Granularity parse_partition(const std::string& text) {
@@ -203,7 +205,7 @@ MailOptions understand_mail(const GivenMail& given) {
     throw Mistake("--smtps and --smtp-require-tls need --smtp-tls-cert and --smtp-tls-key");
   options.require_tls = given.require_tls;
   options.auth_file = given.auth_file;
-  options.max_message = parse_size(given.max_size, "--smtp-max-size");
+  options.max_message = parse_size(given.max_size, "--smtp-max-size", 1, 1u << 30);
   if (given.max_recipients == 0 || given.max_recipients > 1000)
     throw Mistake("--smtp-max-recipients: between 1 and 1000");
   options.max_recipients = given.max_recipients;
@@ -282,8 +284,10 @@ ServeOptions understand(Given given, const CLI::App& serve) {
                   "--aws-session-token", "--store-ca"},
                  "is for a --store that is somewhere else");
   } else {
-    refuse_given(serve, {"--data", "--durability", "--dynamodb", "--access-key", "--tls-cert", "--tls-key"},
-                 "is for the embedded store; another one has its own DynamoDB door");
+    refuse_given(
+        serve,
+        {"--data", "--durability", "--min-free", "--dynamodb", "--access-key", "--tls-cert", "--tls-key"},
+        "is for the embedded store; another one has its own DynamoDB door");
     options.remote = understand_remote(given);
   }
   check_prefix(given.table_prefix);
@@ -297,6 +301,12 @@ ServeOptions understand(Given given, const CLI::App& serve) {
     options.durability = engine::Durability::relaxed;
   else if (given.durability != "sync")
     throw Mistake(fmt::format("--durability: '{}' is neither sync nor relaxed", given.durability));
+  constexpr uint64_t kMost = uint64_t{1} << 50;
+  if (!given.min_free.empty()) options.min_free = parse_size(given.min_free, "--min-free", 0, kMost);
+  options.memory = parse_size(given.memory, "--memory", 64u << 20, kMost);
+  if (given.stop_timeout == 0 || given.stop_timeout > 3600)
+    throw Mistake("--stop-timeout: between 1 and 3600 seconds");
+  options.stop_timeout = std::chrono::seconds(given.stop_timeout);
   for (const auto& key : given.access_keys) add_access_key(options, key);
   if (given.tls_cert.empty() != given.tls_key.empty())
     throw Mistake("--tls-cert and --tls-key go together: give both or neither");
@@ -314,6 +324,18 @@ ServeOptions understand(Given given, const CLI::App& serve) {
     options.log_format = log::Format::json;
   else if (given.log_format != "text")
     throw Mistake(fmt::format("--log-format: '{}' is neither text nor json", given.log_format));
+  return options;
+}
+
+ReindexOptions understand_reindex(const Given& given, const CLI::App& command) {
+  ReindexOptions options;
+  if (given.store != "embedded") {
+    refuse_given(command, {"--data"}, "is for the embedded store");
+    options.remote = understand_remote(given);
+  }
+  check_prefix(given.table_prefix);
+  options.table_prefix = given.table_prefix;
+  options.data = given.data;
   return options;
 }
 
@@ -464,12 +486,10 @@ void add_mailhog_options(CLI::App& serve, GivenToMailHog& given) {
     serve.add_option(flag, given.elsewhere)->group("");
 }
 
-void add_serve_options(CLI::App& serve, Given& given) {
+// Where the tables are: of every command that uses them.
+void add_store_options(CLI::App& command, Given& given) {
   const auto add = [&](const std::string& flags, auto& target, const std::string& help) {
-    return add_option(serve, flags, target, help);
-  };
-  const auto add_flag = [&](const std::string& flag, bool& target, const std::string& help) {
-    return serve.add_flag(flag, target, help)->envname(variable_of(flag));
+    return add_option(command, flags, target, help);
   };
   add("--store", given.store,
       "Where the tables are: embedded, in --data; dynamodb://REGION, on AWS; or http(s)://HOST:PORT, any "
@@ -479,8 +499,6 @@ void add_serve_options(CLI::App& serve, Given& given) {
       ->type_name("STORE")
       ->capture_default_str();
   add("--table-prefix", given.table_prefix, "What the names of our own tables begin with")->type_name("TEXT");
-  add_flag("--create-tables", given.create_tables,
-           "Create what is missing of our own tables in the --store, and wait until it is there");
   add("--aws-region", given.region, "Region to sign for, where --store does not name it")
       ->type_name("REGION");
   add("--aws-profile", given.profile, "Profile of the shared AWS files")->type_name("NAME");
@@ -496,6 +514,18 @@ void add_serve_options(CLI::App& serve, Given& given) {
   add("--data", given.data, "Folder for the data; made if it is not there")
       ->type_name("DIR")
       ->capture_default_str();
+}
+
+void add_serve_options(CLI::App& serve, Given& given) {
+  const auto add = [&](const std::string& flags, auto& target, const std::string& help) {
+    return add_option(serve, flags, target, help);
+  };
+  const auto add_flag = [&](const std::string& flag, bool& target, const std::string& help) {
+    return serve.add_flag(flag, target, help)->envname(variable_of(flag));
+  };
+  add_store_options(serve, given);
+  add_flag("--create-tables", given.create_tables,
+           "Create what is missing of our own tables in the --store, and wait until it is there");
   add("--dynamodb", given.dynamodb, "Where to serve the DynamoDB API")
       ->type_name("HOST:PORT")
       ->capture_default_str();
@@ -507,6 +537,17 @@ void add_serve_options(CLI::App& serve, Given& given) {
       "after, and a "
       "crash of the machine may lose the last moments")
       ->type_name("sync|relaxed")
+      ->capture_default_str();
+  add("--min-free", given.min_free,
+      "Refuse writes while less is free on the disk of --data, as in 2GB; 0: never. By default a tenth of "
+      "the "
+      "disk, 256MB at most")
+      ->type_name("SIZE");
+  add("--memory", given.memory, "What requests and answers may take together before new ones are put off")
+      ->type_name("SIZE")
+      ->capture_default_str();
+  add("--stop-timeout", given.stop_timeout, "Seconds in which a stop is over, whatever is still under way")
+      ->type_name("SECONDS")
       ->capture_default_str();
   add("--access-key", given.access_keys,
       "Credentials to require, with full signature checks; may be repeated. Without any, all are accepted")
@@ -594,12 +635,26 @@ Command parse_command_line(int argc, const char* const* argv) {
   serve->add_option("--config", config_file, "TOML file with options named as the flags are")
       ->type_name("FILE")
       ->envname("TABELLA_CONFIG");
+  Given given_to_reindex;
+  auto* mail = app.add_subcommand("mail", "Look after the mail that was caught");
+  mail->require_subcommand(1);
+  auto* reindex = mail->add_subcommand(
+      "reindex",
+      "Build mail's search index anew from the messages themselves, and count them; from a data folder that "
+      "nobody serves, or from a DynamoDB somewhere else");
+  add_store_options(*reindex, given_to_reindex);
   VerifyOptions verify_options;
   auto* verify = app.add_subcommand(
       "verify", "Check every item, index entry, stream record and expiry entry of a store");
   verify->add_option("folder", verify_options.data, "The data folder of a store that nobody serves")
       ->type_name("DIR")
       ->required();
+  SalvageOptions salvage_options;
+  auto* salvage = app.add_subcommand("salvage", "Copy what can be read of a damaged store into a new folder");
+  salvage->add_option("from", salvage_options.from, "The data folder of a store that nobody serves")
+      ->type_name("DIR")
+      ->required();
+  salvage->add_option("to", salvage_options.to, "A new folder")->type_name("DIR")->required();
   Command command;
   try {
     app.parse(with_two_dashes(argc, argv));
@@ -607,12 +662,19 @@ Command parse_command_line(int argc, const char* const* argv) {
     if (!config_file.empty()) read_config(*serve, config_file);
     if (verify->parsed())
       command.verify = std::move(verify_options);
+    else if (salvage->parsed())
+      command.salvage = std::move(salvage_options);
+    else if (reindex->parsed())
+      command.reindex = understand_reindex(given_to_reindex, *reindex);
     else
       command.serve = understand(std::move(given), *serve);
   } catch (const CLI::CallForHelp&) {
-    command.output = serve->parsed()    ? serve->help("tabella")
-                     : verify->parsed() ? verify->help("tabella")
-                                        : app.help();
+    command.output = serve->parsed()     ? serve->help("tabella")
+                     : verify->parsed()  ? verify->help("tabella")
+                     : salvage->parsed() ? salvage->help("tabella")
+                     : reindex->parsed() ? reindex->help("tabella mail")
+                     : mail->parsed()    ? mail->help("tabella")
+                                         : app.help();
   } catch (const CLI::CallForVersion& version) {
     command.output = std::string(version.what()) + "\n";
   } catch (const CLI::ParseError& error) {

@@ -64,6 +64,9 @@ struct ServeOptions {
   Address dynamodb{"127.0.0.1", 8000};
   std::optional<Address> http = Address{"127.0.0.1", 8025};
   engine::Durability durability = engine::Durability::sync;
+  std::optional<uint64_t> min_free;  // bytes
+  std::chrono::seconds stop_timeout{10};
+  size_t memory = 512u << 20;  // for requests and answers
   std::map<std::string, std::string, std::less<>> access_keys;
   std::optional<net::TlsFiles> tls;
   size_t threads = 0;
@@ -75,10 +78,25 @@ struct VerifyOptions {
   std::filesystem::path data;
 };
 
-// What the command line asks for: to serve, to verify, or to print something and exit.
+// `tabella mail reindex`.
+struct ReindexOptions {
+  std::optional<RemoteStoreOptions> remote;
+  std::string table_prefix;
+  std::filesystem::path data;
+};
+
+struct SalvageOptions {
+  std::filesystem::path from;
+  std::filesystem::path to;
+};
+
+// What the command line asks for: to serve, to reindex, to verify, to salvage, or to print something and
+// exit.
 struct Command {
   std::optional<ServeOptions> serve;
+  std::optional<ReindexOptions> reindex;
   std::optional<VerifyOptions> verify;
+  std::optional<SalvageOptions> salvage;
   std::optional<std::vector<std::string>> sendmail;  // its arguments
   std::string output;                                // help, version or what is wrong
   int exit_code = 0;

@@ -1,9 +1,13 @@
 #include "app/serve.h"
 
 #include <sys/resource.h>
+#include <algorithm>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <future>
+#include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 #include <boost/asio/co_spawn.hpp>
@@ -22,14 +26,68 @@
 namespace tabella::app {
 namespace {
 
-constexpr std::chrono::seconds kGrace{10};
+// The end of a stop, which is one for all that has to end; whatever hangs then is left.
+class Deadline {
+ public:
+  explicit Deadline(std::chrono::seconds timeout)
+      : begun_(std::chrono::steady_clock::now()), until_(begun_ + timeout), watch_([this] { watch(); }) {}
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    watch_.join();
+  }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
 
-// Every connection takes a descriptor; the usual soft limit of 1024 is soon reached.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  // What requests under way still have: all together three quarters of it; the rest is for the store.
+  std::chrono::milliseconds grace() const {
+    using std::chrono::milliseconds;
+    const auto end = begun_ + (until_ - begun_) * 3 / 4;
+    return std::max(milliseconds(0),
+                    std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()));
+  }
+
+ private:
+  void watch() {
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_until(lock, until_, [this] { return done_; })) return;
+    log::warning("not everything came to its end in time; what was acknowledged is on disk");
+    std::_Exit(0);
+  }
+
+  const std::chrono::steady_clock::time_point begun_;
+  const std::chrono::steady_clock::time_point until_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;  // guarded by mutex_
+  std::thread watch_;  // last: uses all of the above
+};
+
+// How the process's file descriptors are shared out. Connections cannot use up those of the store: without a
+// descriptor it could not begin a new log, and would refuse writes.
+struct Descriptors {
+  int for_store = 0;  // -1: as many as it wants
+  size_t for_connections = 0;
+};
+
+// The usual soft limit of 1024 is soon reached: the hard one counts.
+Descriptors share_descriptors() {
+  constexpr size_t kForTheRest = 64;  // logs, clients, the console's files
+  constexpr size_t kPlenty = 65536;
+  rlimit limit{.rlim_cur = 1024, .rlim_max = 1024};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  const auto all = std::min<size_t>(limit.rlim_cur, 1u << 20);
+  const auto for_store = std::max(all / 4, kForTheRest);
+  const auto taken = for_store + kForTheRest;
+  return {.for_store = all >= kPlenty ? -1 : static_cast<int>(for_store),
+          .for_connections = all > taken + kForTheRest ? all - taken : kForTheRest};
 }
 
 sigset_t stop_signals() {
@@ -53,26 +111,39 @@ bool wants_mail(const ServeOptions& options) {
 
 // Mail, if it can be sent or looked at; a process that only serves the tables leaves it to others.
 std::unique_ptr<MailSide> make_mail(store::Store& store, const Clock& clock, const ServeOptions& options,
-                                    net::IoThreads& threads) {
+                                    net::IoThreads& threads, net::Limits& limits) {
   if (!wants_mail(options)) return nullptr;
-  return std::make_unique<MailSide>(store, clock, options, threads, options.remote.has_value());
+  return std::make_unique<MailSide>(store, clock, options, threads, limits, options.remote.has_value());
+}
+
+// A server that only this machine can reach is called by this machine's names; for another the user answers.
+net::KnownHosts hosts_of(const ServeOptions& options, const Address& address) {
+  const bool loopback =
+      address.host.starts_with("127.") || address.host == "localhost" || address.host == "::1";
+  if (!loopback) return {};
+  auto names = options.allowed_hosts;
+  names.push_back(options.mail.hostname);
+  return net::KnownHosts(std::move(names));
 }
 
 HttpDoor::Guard guard_of(const ServeOptions& options) {
-  HttpDoor::Guard guard{.auth_file = options.auth_file, .hosts = {}};
-  const bool loopback = options.http && (options.http->host.starts_with("127.") ||
-                                         options.http->host == "localhost" || options.http->host == "::1");
-  if (loopback) {
-    guard.hosts = options.allowed_hosts;
-    guard.hosts->push_back(options.mail.hostname);
-  }
-  return guard;
+  return {.auth_file = options.auth_file,
+          .hosts = options.http ? hosts_of(options, *options.http) : net::KnownHosts()};
+}
+
+size_t work_threads() { return std::max(2u, std::thread::hardware_concurrency() / 2); }
+
+void write_metrics(const net::Limits& limits, metrics::Exposition& out) {
+  out.gauge("tabella_connections", "Connections that are open",
+            static_cast<double>(limits.connections.load()));
+  out.gauge("tabella_request_memory_bytes", "What large requests and answers under way take",
+            static_cast<double>(limits.memory_used.load()));
 }
 
 // Serves mail's page and API, /metrics and /healthz, if it is asked to.
 class HttpSide {
  public:
-  HttpSide(net::IoThreads& threads, const ServeOptions& options, MailSide* mail,
+  HttpSide(net::IoThreads& threads, net::Limits& limits, const ServeOptions& options, MailSide* mail,
            HttpDoor::WriteMetrics metrics, HttpDoor::Ailment ailment)
       : mail_(mail),
         path_(options.web_path),
@@ -84,7 +155,8 @@ class HttpSide {
             guard_of(options)) {
     const auto& address = options.http;
     if (!address) return;
-    server_.emplace(threads, net::ServerOptions{.host = address->host, .port = address->port},
+    server_.emplace(threads,
+                    net::ServerOptions{.host = address->host, .port = address->port, .limits = &limits},
                     [this](const net::HttpRequest& request, net::HttpResponse& response) {
                       return door_.handle(request, response);
                     });
@@ -98,10 +170,10 @@ class HttpSide {
                  path_);
     std::fflush(stdout);
   }
-  void stop() {
+  void stop(const Deadline& deadline) {
     if (mail_) mail_->stop_waiting();
-    if (server_) server_->stop(kGrace);
-    if (mail_) mail_->stop(kGrace);
+    if (server_) server_->stop(deadline.grace());
+    if (mail_) mail_->stop(deadline.grace());
   }
 
  private:
@@ -154,43 +226,66 @@ bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& o
 
 void serve_embedded(const ServeOptions& options) {
   const SystemClock clock;
-  engine::Engine store({.folder = options.data, .durability = options.durability}, clock);
-  wire::Door door(store, clock, options.access_keys);
+  const auto descriptors = share_descriptors();
+  net::Limits limits(descriptors.for_connections, options.memory);
+  net::WorkThreads work(work_threads());
+  const store::LongWork long_work(work.executor());
+  engine::Engine store({.folder = options.data,
+                        .durability = options.durability,
+                        .max_open_files = descriptors.for_store,
+                        .min_free = options.min_free,
+                        .long_work = long_work},
+                       clock);
+  wire::Door door(store, clock,
+                  {.access_keys = options.access_keys,
+                   .hosts = hosts_of(options, options.dynamodb),
+                   .cors_origin = options.cors_origin,
+                   .problem = [&] { return store.problem(); },
+                   .long_work = long_work});
   net::IoThreads threads(options.threads);
   net::HttpServer server(threads,
                          {.host = options.dynamodb.host,
                           .port = options.dynamodb.port,
                           .tls = options.tls,
-                          .max_body = wire::kMaxBody},
+                          .max_body = wire::kMaxBody,
+                          .limits = &limits},
                          [&](const net::HttpRequest& request, net::HttpResponse& response) {
                            return door.handle(request, response);
                          });
   // Once the port is ours: a mistake should not leave tables behind.
-  if (!prepare(threads, store, options)) return server.stop(kGrace);
-  const auto mail = make_mail(store, clock, options, threads);
+  if (!prepare(threads, store, options)) {
+    const Deadline deadline(options.stop_timeout);
+    server.stop(deadline.grace());
+    threads.stop();
+    work.stop();
+    return store.close();
+  }
+  const auto mail = make_mail(store, clock, options, threads, limits);
   HttpSide http(
-      threads, options, mail.get(),
+      threads, limits, options, mail.get(),
       [&](metrics::Exposition& out) {
+        write_metrics(limits, out);
         store.write_metrics(out);
         door.write_metrics(out);
         if (mail) mail->write_metrics(out);
       },
-      [&]() -> boost::asio::awaitable<std::string> {
-        co_return store.healthy() ? "" : "a commit failed: nothing is written any more; see the log";
-      });
+      [&]() -> boost::asio::awaitable<std::string> { co_return store.problem(); });
   fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
              options.dynamodb.host, server.port(), options.data.string(),
              options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
   http.announce();
   wait_for_stop();
-  server.stop(kGrace);
-  http.stop();
+  const Deadline deadline(options.stop_timeout);
+  server.stop(deadline.grace());
+  http.stop(deadline);
   threads.stop();
+  work.stop();
   store.close();
 }
 
 void serve_remote(const ServeOptions& options) {
   const SystemClock clock;
+  net::Limits limits(share_descriptors().for_connections, options.memory);
   remote::RemoteOptions remote_options;
   remote_options.calls.endpoint = options.remote->endpoint;
   remote_options.calls.credentials = options.remote->credentials;
@@ -198,10 +293,11 @@ void serve_remote(const ServeOptions& options) {
   remote::RemoteStore store(std::move(remote_options), clock);
   net::IoThreads threads(options.threads);
   if (!prepare(threads, store, options)) return threads.stop();
-  const auto mail = make_mail(store, clock, options, threads);
+  const auto mail = make_mail(store, clock, options, threads, limits);
   HttpSide http(
-      threads, options, mail.get(),
+      threads, limits, options, mail.get(),
       [&](metrics::Exposition& out) {
+        write_metrics(limits, out);
         store.write_metrics(out);
         if (mail) mail->write_metrics(out);
       },
@@ -213,7 +309,8 @@ void serve_remote(const ServeOptions& options) {
              options.remote->endpoint.region);
   http.announce();
   wait_for_stop();
-  http.stop();
+  const Deadline deadline(options.stop_timeout);
+  http.stop(deadline);
   threads.stop();
 }
 
@@ -226,7 +323,6 @@ int serve(const ServeOptions& options) {
   // Blocked before any thread starts, so that sigwait() is where they arrive.
   const auto signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  raise_descriptor_limit();
   try {
     if (options.remote)
       serve_remote(options);

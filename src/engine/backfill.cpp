@@ -38,13 +38,12 @@ bool Backfill::step(WriteContext& context) {
   const auto index = std::ranges::find_if(schema->indexes, [&](const auto& i) { return i.id == index_id; });
   if (index == schema->indexes.end()) return true;
   // A backfill that a crash cut short begins again, and counts again.
-  if (filled_to->empty())
-    context.count(index_id, index->counters, -index->counters->items, -index->counters->bytes);
+  if (filled_to->empty()) context.count(*index, -index->counters->items, -index->counters->bytes);
   const bool done = walk_slice(context, table_id, *filled_to, [&](std::string_view, item::ItemView item) {
     const auto entry = index_entry(*schema, *index, item);
     if (!entry) return;
     context.batch().put(entry->key, entry->item.bytes());
-    context.count(index_id, index->counters, 1, static_cast<int64_t>(entry->item.size()));
+    context.count(*index, 1, static_cast<int64_t>(entry->item.size()));
   });
   if (!done) return false;
   activate(context, *schema, index_id);

@@ -66,7 +66,7 @@ Member prepare_member(const store::Statement& request, expression::Caches& cache
 Result<> check_together(const std::vector<Member>& members) {
   bool reads = false;
   bool writes = false;
-  std::unordered_set<std::string_view> keys;
+  std::unordered_set<std::string_view, KeyedHash> keys;
   for (const auto& member : members) {
     if (!member.statement) continue;
     (member.statement->tree().writes() ? writes : reads) = true;
@@ -128,10 +128,18 @@ store::Async<BatchExecuteStatementResult> Engine::batch_execute_statement(
             read_member(items_, member, request.statements[i].consistent, request.capacity, accounts));
     }
   };
-  if (std::ranges::any_of(members, [](const Member& m) { return m.action.has_value(); }))
-    co_await writer_.execute([&](WriteContext& context) { respond(&context); });
-  else
-    respond(nullptr);
+  std::vector<WriteAction*> actions;
+  for (auto& member : members)
+    if (member.action) actions.push_back(&*member.action);
+  if (!actions.empty()) {
+    auto executed = co_await execute(actions, [&](WriteContext& context) { respond(&context); });
+    if (!executed) co_return std::unexpected(std::move(executed).error());
+  } else {
+    co_await long_work_.run([&] {
+      respond(nullptr);
+      return true;
+    });
+  }
   if (request.capacity != store::CapacityDetail::none) result.capacity = std::move(accounts.all);
   co_return result;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_set>
 
 #include "engine/capacity.h"
@@ -24,15 +25,25 @@ struct PreparedGet {
   SchemaPtr table;
 };
 
+// AWS looks at the request as a whole: one table's expression does not go with another's AttributesToGet.
+Result<> check_mixture(const BatchGetItemRequest& request) {
+  const bool projections =
+      std::ranges::any_of(request.tables, [](const BatchGetTable& t) { return t.projection.has_value(); });
+  const bool legacy = std::ranges::any_of(
+      request.tables, [](const BatchGetTable& t) { return t.attributes_to_get.has_value(); });
+  return check_parameters({{"ProjectionExpression", projections}}, {{"AttributesToGet", legacy}}, {});
+}
+
 Result<std::vector<PreparedGet>> prepare_gets(const BatchGetItemRequest& request, expression::Caches& caches,
                                               const Catalogue& catalogue) {
+  TABELLA_TRY(check_mixture(request));
   std::vector<PreparedGet> gets;
   size_t keys = 0;
   for (const auto& table : request.tables) {
     PreparedGet get{.request = &table, .projection = {}, .table = {}};
     TABELLA_ASSIGN(get.projection,
                    prepare_projection(table.projection, table.attributes_to_get, table.attributes, caches));
-    std::unordered_set<std::string> seen;
+    std::unordered_set<std::string, KeyedHash> seen;
     for (const auto& key : table.keys) {
       std::string same;
       item::append_canonical(same, key);
@@ -80,7 +91,12 @@ Result<BatchGetItemResult> Engine::batch_get_now(const BatchGetItemRequest& requ
 }
 
 store::Async<BatchGetItemResult> Engine::batch_get_item(BatchGetItemRequest request) {
-  co_return batch_get_now(request);
+  // Each item may be large.
+  constexpr size_t kFew = 8;
+  size_t keys = 0;
+  for (const auto& table : request.tables) keys += table.keys.size();
+  if (keys <= kFew) co_return batch_get_now(request);
+  co_return co_await long_work_.run([&] { return batch_get_now(request); });
 }
 
 }  // namespace tabella::engine

@@ -19,9 +19,15 @@ namespace {
 
 constexpr size_t kMaxWrites = 25;
 
-struct TableWrites {
-  SchemaPtr table;
-  std::vector<std::pair<std::string, BatchWrite*>> writes;  // by item key
+struct Write {
+  size_t table;  // its place among the tables
+  std::string key;
+  BatchWrite* write;
+};
+
+struct Writes {
+  std::vector<SchemaPtr> tables;
+  std::vector<Write> all;
 };
 
 Result<> check_write(const TableSchema& table, const BatchWrite& write) {
@@ -36,7 +42,7 @@ Result<> check_write(const TableSchema& table, const BatchWrite& write) {
   return check_item(table, write.item);
 }
 
-Result<std::vector<TableWrites>> prepare_writes(BatchWriteItemRequest& request, const Catalogue& catalogue) {
+Result<Writes> prepare_writes(BatchWriteItemRequest& request, const Catalogue& catalogue) {
   size_t count = 0;
   for (const auto& [name, writes] : request.tables) {
     count += writes.size();
@@ -44,58 +50,81 @@ Result<std::vector<TableWrites>> prepare_writes(BatchWriteItemRequest& request, 
       if (write.put) TABELLA_TRY(check_item_size(write.item));
   }
   if (count > kMaxWrites) return refuse("Too many items requested for the BatchWriteItem call");
-  std::vector<TableWrites> prepared;
+  Writes prepared;
   for (auto& [name, writes] : request.tables) {
-    TableWrites table;
-    TABELLA_ASSIGN(table.table, find_table(catalogue, name));
-    std::unordered_set<std::string> seen;
+    TABELLA_ASSIGN(auto table, find_table(catalogue, name));
+    std::unordered_set<std::string, KeyedHash> seen;
     for (auto& write : writes) {
-      TABELLA_TRY(check_write(*table.table, write));
-      auto key = item_key(*table.table, write.item);
+      TABELLA_TRY(check_write(*table, write));
+      auto key = item_key(*table, write.item);
       if (!seen.insert(key).second) return refuse("Provided list of item keys contains duplicates");
-      table.writes.emplace_back(std::move(key), &write);
+      prepared.all.push_back({prepared.tables.size(), std::move(key), &write});
     }
-    prepared.push_back(std::move(table));
+    prepared.tables.push_back(std::move(table));
   }
   return prepared;
 }
 
-void write_table(WriteContext& context, const TableSchema& schema, const TableWrites& table,
-                 const BatchWriteItemRequest& request, BatchWriteItemResult& result) {
-  auto capacity = account(schema.name(), request.capacity);
+// What is told of each table in the end.
+struct Told {
+  std::optional<store::ConsumedCapacity> capacity;
   std::vector<store::ItemCollectionMetrics> metrics;
-  for (const auto& [key, write] : table.writes) {
-    ItemChange change{.key = key, .old = {}, .now = {}};
-    if (auto stored = context.get(key)) change.old = item::Item(std::move(*stored));
-    if (request.collection_metrics)
-      add_metrics(metrics, collection_metrics(context.database(), schema, write->item));
-    if (write->put) change.now = std::move(write->item);
-    write_change(context, schema, change, capacity ? &*capacity : nullptr);
+};
+
+void write_one(WriteContext& context, const TableSchema& schema, const Write& write,
+               bool collection_metrics_too, Told& told) {
+  ItemChange change{.key = write.key, .old = {}, .now = {}};
+  if (auto stored = context.get(write.key)) change.old = item::Item(std::move(*stored));
+  if (collection_metrics_too)
+    add_metrics(told.metrics, collection_metrics(context.database(), schema, write.write->item));
+  if (write.write->put) change.now = std::move(write.write->item);
+  write_change(context, schema, change, told.capacity ? &*told.capacity : nullptr);
+}
+
+// The tables as the writer sees them: a batch that names a dropped one changes nothing more.
+Result<std::vector<SchemaPtr>> current_tables(const WriteContext& context, const Writes& writes) {
+  std::vector<SchemaPtr> schemas;
+  for (const auto& table : writes.tables) {
+    TABELLA_ASSIGN(auto schema, current_table(context, *table));
+    schemas.push_back(std::move(schema));
   }
-  if (capacity) result.capacity.push_back(std::move(*capacity));
-  if (!metrics.empty()) result.collection_metrics.emplace_back(schema.name(), std::move(metrics));
+  return schemas;
 }
 
 }  // namespace
 
 store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemRequest request) {
-  const auto tables = prepare_writes(request, catalogue_);
-  if (!tables) co_return std::unexpected(tables.error());
-  Result<BatchWriteItemResult> result;
-  co_await writer_.execute([&](WriteContext& context) {
-    // All tables are looked at before any is written: a batch that names a dropped one changes nothing.
-    std::vector<SchemaPtr> schemas;
-    for (const auto& table : *tables) {
-      auto schema = current_table(context, *table.table);
-      if (!schema) {
-        result = std::unexpected(std::move(schema).error());
+  const auto writes = prepare_writes(request, catalogue_);
+  if (!writes) co_return std::unexpected(writes.error());
+  std::vector<Told> told(writes->tables.size());
+  for (size_t i = 0; i < told.size(); ++i)
+    told[i].capacity = account(writes->tables[i]->name(), request.capacity);
+  Result<> written;
+  // A batch is not atomic: a large one goes to the writer in pieces, so that others come in between.
+  constexpr size_t kPiece = 1u << 20;
+  for (size_t next = 0; next < writes->all.size();) {
+    auto executed = co_await writer_.execute([&](WriteContext& context) {
+      const auto schemas = current_tables(context, *writes);
+      if (!schemas) {
+        written = std::unexpected(schemas.error());
         return;
       }
-      schemas.push_back(std::move(*schema));
-    }
-    for (size_t i = 0; i < tables->size(); ++i)
-      write_table(context, *schemas[i], (*tables)[i], request, *result);
-  });
+      const size_t before = context.bytes();
+      for (; next < writes->all.size() && context.bytes() - before < kPiece; ++next) {
+        const auto& write = writes->all[next];
+        write_one(context, *(*schemas)[write.table], write, request.collection_metrics, told[write.table]);
+      }
+    });
+    if (!executed) written = std::move(executed);
+    if (!written) break;
+  }
+  if (!written) co_return std::unexpected(std::move(written).error());
+  BatchWriteItemResult result;
+  for (size_t i = 0; i < told.size(); ++i) {
+    if (told[i].capacity) result.capacity.push_back(std::move(*told[i].capacity));
+    if (!told[i].metrics.empty())
+      result.collection_metrics.emplace_back(writes->tables[i]->name(), std::move(told[i].metrics));
+  }
   co_return result;
 }
 

@@ -19,6 +19,12 @@ void Catalogue::drop(std::string_view name) {
   if (const auto at = tables_.find(name); at != tables_.end()) tables_.erase(at);
 }
 
+void Catalogue::replace(const std::vector<SchemaPtr>& all) {
+  const std::lock_guard lock(mutex_);
+  tables_.clear();
+  for (const auto& table : all) tables_.emplace(table->name(), table);
+}
+
 std::vector<SchemaPtr> Catalogue::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<SchemaPtr> tables;

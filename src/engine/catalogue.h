@@ -22,6 +22,7 @@ class Catalogue {
   SchemaPtr find(std::string_view name) const;  // or ARN
   void put(SchemaPtr table);
   void drop(std::string_view name);
+  void replace(const std::vector<SchemaPtr>& all);  // whatever there was
 
   std::vector<SchemaPtr> all() const;
   // Up to `limit` names after `start`, and whether there are more.

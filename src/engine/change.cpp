@@ -41,8 +41,7 @@ void write_index(WriteContext& context, const TableSchema& table, const IndexSch
   };
   // What the backfill has not come to yet, it will count.
   if (!index.filled_to || change.key < *index.filled_to)
-    context.count(index.id, index.counters,
-                  static_cast<int>(now.has_value()) - static_cast<int>(old.has_value()),
+    context.count(index, static_cast<int>(now.has_value()) - static_cast<int>(old.has_value()),
                   size(now) - size(old));
   if (capacity)
     if (const double units = index_units(old, now); units > 0) charge_index(*capacity, index, units);
@@ -56,8 +55,7 @@ void write_change(WriteContext& context, const TableSchema& table, const ItemCha
     context.put(change.key, change.now->bytes());
   else if (change.old)
     context.remove(change.key);
-  context.count(table.id, table.counters,
-                static_cast<int>(change.now.has_value()) - static_cast<int>(change.old.has_value()),
+  context.count(table, static_cast<int>(change.now.has_value()) - static_cast<int>(change.old.has_value()),
                 signed_size(change.now) - signed_size(change.old));
   if (capacity)
     capacity->table_units +=
@@ -67,11 +65,12 @@ void write_change(WriteContext& context, const TableSchema& table, const ItemCha
   append_record(context, table, change);
 }
 
-void remove_index_entries(WriteContext& context, uint32_t index_id) {
-  const auto prefix = keys::entries_of(index_id);
+void remove_index_entries(WriteContext& context, const IndexSchema& index) {
+  const auto prefix = keys::entries_of(index.id);
+  context.note_dropped(prefix, static_cast<uint64_t>(index.counters->bytes));
   context.batch().remove_range(prefix, keys::end_of(prefix));
-  context.batch().remove(keys::counters(index_id));
-  context.forget_count(index_id);
+  context.batch().remove(keys::counters(index.id));
+  context.forget_count(index.id);
 }
 
 void add_metrics(std::vector<store::ItemCollectionMetrics>& all,

@@ -25,7 +25,7 @@ void write_change(WriteContext& context, const TableSchema& table, const ItemCha
                   store::ConsumedCapacity* capacity);
 
 // Everything that an index held, when it goes.
-void remove_index_entries(WriteContext& context, uint32_t index_id);
+void remove_index_entries(WriteContext& context, const IndexSchema& index);
 
 // The size of the item collection that `item` is in, if the table has local indexes.
 std::optional<store::ItemCollectionMetrics> collection_metrics(const Database& database,

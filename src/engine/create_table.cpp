@@ -23,7 +23,7 @@ Result<> check_request(const CreateTableRequest& request) {
 store::Async<TableDescription> Engine::create_table(CreateTableRequest request) {
   if (auto checked = check_request(request); !checked) co_return std::unexpected(std::move(checked).error());
   Result<TableDescription> result;
-  co_await writer_.execute([&](WriteContext& context) {
+  const auto executed = co_await writer_.execute([&](WriteContext& context) {
     auto& definition = request.definition;
     if (context.table(definition.name)) {
       result = store::fail(store::ErrorCode::resource_in_use,
@@ -54,9 +54,15 @@ store::Async<TableDescription> Engine::create_table(CreateTableRequest request) 
     auto description = describe(*table);
     description.status = store::Status::creating;
     description.on_demand_since.reset();
-    for (auto& index : description.global_indexes) index.status = store::Status::creating;
+    if (!table->definition.warm_throughput) description.definition.warm_throughput.reset();
+    for (auto& index : description.global_indexes) {
+      index.status = store::Status::creating;
+      if (!table->index(index.definition.name)->definition.warm_throughput)
+        index.definition.warm_throughput.reset();
+    }
     result = std::move(description);
   });
+  if (!executed) co_return std::unexpected(executed.error());
   co_return result;
 }
 

@@ -2,7 +2,9 @@
 // RocksDB's headers is database.cpp.
 //
 // Thread-safe for reads; batches are written by the committer's thread only, once the store is open. A disk
-// that fails throws DatabaseFailure: there is nothing sensible a request could do about it.
+// that fails throws DatabaseFailure: there is nothing sensible a request could do about it. After a write
+// that failed nothing is written any more until reopen(): what RocksDB has in memory is not to be trusted
+// then.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +17,8 @@
 #include <vector>
 
 #include "base/metrics.h"
+#include "engine/file_faults.h"
+#include "engine/folder_check.h"
 
 namespace tabella::engine {
 
@@ -24,6 +28,13 @@ class DatabaseFailure : public std::runtime_error {
 };
 
 enum class Durability { sync, relaxed };
+
+struct DatabaseOptions {
+  std::filesystem::path folder;
+  Durability durability = Durability::sync;
+  int max_open_files = -1;  // -1: as many as there are
+  FileFaults faults;        // for tests
+};
 
 // Everything in a batch becomes visible, and survives a crash, together.
 class Batch {
@@ -37,6 +48,10 @@ class Batch {
   void remove(std::string_view key);
   void remove_range(std::string_view from, std::string_view to);  // `to` is not removed
   void clear();
+  // undo() takes back what came after the last mark(), and the mark.
+  void mark();
+  void undo();
+  void forget_mark();
   bool empty() const;
   size_t bytes() const;
 
@@ -66,10 +81,17 @@ class Cursor {
 
 class Database {
  public:
-  // Throws std::runtime_error with a sentence for the user if the folder cannot be opened.
-  Database(const std::filesystem::path& folder, Durability durability);
+  // Opens or creates the store, once check_folder() has found nothing wrong. Throws std::runtime_error with a
+  // sentence for the user.
+  explicit Database(DatabaseOptions options);
+  // Throws std::runtime_error with a sentence for the user if a process has the store open.
+  static void require_not_in_use(const std::filesystem::path& folder);
   // For reading only, a store that no process has open. Throws likewise.
   static std::unique_ptr<Database> open_to_read(const std::filesystem::path& folder);
+  // Likewise, passing over what is damaged in the logs; `folder` is a copy that may be changed. Where the
+  // MANIFEST cannot be used, one is made from the files that are there.
+  static std::unique_ptr<Database> open_to_salvage(const std::filesystem::path& folder,
+                                                   bool manifest_is_sound);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -86,8 +108,12 @@ class Database {
 
   // Every key of [from, to), without those that were deleted as a range.
   Cursor everything(std::string from, std::string to) const;
-  // What is wrong with the files' checksums, if anything is.
-  std::optional<std::string> check_files() const;
+  // The sequence number of the last change.
+  uint64_t sequence() const;
+  // The number of the first log that holds anything that is not in its files.
+  uint64_t first_log() const;
+  // Its sorted files and blob files.
+  std::vector<DataFile> files() const;
 
   void write(Batch& batch);
   uint64_t approximate_size(std::string_view from, std::string_view to) const;
@@ -99,11 +125,26 @@ class Database {
   // the store has less to replay.
   void flush();
 
+  // Gives the room of what was deleted in [from, to) back, by rewriting what is left there. Takes as long as
+  // that is large; stop_reclaiming() ends it early, and for good.
+  void reclaim(std::string_view from, std::string_view to);
+  void stop_reclaiming();
+
+  // After a write that failed: closes the store, and opens it again as it is on disk. Reads fail meanwhile,
+  // and cursors must come to an end. Throws as the constructor does; then the store can be read as before,
+  // and this can be tried again.
+  void reopen();
+
+  // Bytes on its disk that are free, and those that what is still in memory will need.
+  uint64_t free_bytes() const;
+  uint64_t unwritten_bytes() const;
+
   // Makes everything written durable, whatever the durability, and waits for background work.
   void close();
 
+  struct Impl;  // database.cpp's
+
  private:
-  struct Impl;
   explicit Database(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

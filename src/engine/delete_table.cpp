@@ -14,7 +14,7 @@ using store::TableDescription;
 
 store::Async<TableDescription> Engine::delete_table(std::string name) {
   Result<TableDescription> result;
-  co_await writer_.execute([&](WriteContext& context) {
+  const auto executed = co_await writer_.execute([&](WriteContext& context) {
     const auto table = context.table(name);
     if (!table) {
       result = table_not_found(name);
@@ -27,9 +27,9 @@ store::Async<TableDescription> Engine::delete_table(std::string name) {
           "first.");
       return;
     }
-    context.remove_items(keys::items_of(table->id));
+    context.remove_items(*table);
     context.batch().remove(keys::counters(table->id));
-    for (const auto& index : table->indexes) remove_index_entries(context, index.id);
+    for (const auto& index : table->indexes) remove_index_entries(context, index);
     if (table->expiry) remove_expiry_entries(context, *table->expiry);
     if (table->definition.stream) {
       auto last = *table;
@@ -41,6 +41,7 @@ store::Async<TableDescription> Engine::delete_table(std::string name) {
     description.brief = true;
     result = std::move(description);
   });
+  if (!executed) co_return std::unexpected(executed.error());
   co_return result;
 }
 

@@ -16,17 +16,48 @@ namespace {
 constexpr uint64_t kFormat = 2;
 constexpr size_t kItemCacheBytes = 64u << 20;
 
+uint64_t min_free(const Engine::Options& options) {
+  constexpr uint64_t kMost = 256u << 20;
+  if (options.min_free) return *options.min_free;
+  std::error_code error;
+  const auto disk = std::filesystem::space(options.folder, error);
+  return error ? 0 : std::min<uint64_t>(disk.capacity / 10, kMost);
+}
+
 }  // namespace
 
 Engine::Engine(const Options& options, const Clock& clock)
     : clock_(clock),
-      database_(options.folder, options.durability),
+      long_work_(options.long_work),
+      database_({.folder = options.folder,
+                 .durability = options.durability,
+                 .max_open_files = options.max_open_files,
+                 .faults = options.faults}),
       items_(database_, kItemCacheBytes),
-      writer_(Stored{database_, items_, catalogue_, streams_, clock_}) {
+      reclaim_(database_),
+      scrub_(database_, options.folder),
+      writer_(Stored{database_, items_, catalogue_, streams_, clock_, &reclaim_}, min_free(options)) {
   check_format();
   load_streams();
   load_catalogue();
-  writer_.run_in_time([this](WriteContext& context, bool busy) { return keep_house(context, busy); });
+  writer_.run_in_time([this](WriteContext& context, bool busy) { return keep_house(context, busy); },
+                      [this] { recover(); });
+}
+
+std::string Engine::problem() const {
+  auto problem = writer_.problem();
+  return problem.empty() ? scrub_.damage() : problem;
+}
+
+// Whatever is in memory may tell of changes that never reached the disk.
+void Engine::recover() {
+  database_.reopen();
+  items_.clear();
+  for (const auto& stream : streams_.all())
+    for (const auto& shard : stream->shards) shard.tail->waiters.wake();
+  tokens_forgotten_to_.clear();
+  load_streams();
+  load_catalogue();
 }
 
 Engine::~Engine() {
@@ -39,6 +70,8 @@ Engine::~Engine() {
 
 void Engine::close() {
   writer_.stop();
+  scrub_.stop();
+  reclaim_.stop();
   database_.close();
 }
 
@@ -62,6 +95,7 @@ void Engine::check_format() {
 void Engine::load_catalogue() {
   const auto prefix = keys::catalogue_entry("");
   auto cursor = database_.range(prefix, keys::end_of(prefix), Database::Direction::forward, false);
+  std::vector<SchemaPtr> all;
   std::vector<std::pair<SchemaPtr, size_t>> unfinished;
   std::vector<SchemaPtr> unfilled;
   for (; cursor.valid(); cursor.next()) {
@@ -78,8 +112,9 @@ void Engine::load_catalogue() {
     }
     if (table->expiry) *table->expiry->swept_to = keys::expiries_of(table->expiry->id);
     if (table->expiry && !table->expiry->filled) unfilled.push_back(table);
-    catalogue_.put(std::move(table));
+    all.push_back(std::move(table));
   }
+  catalogue_.replace(all);
   if (const auto stored = database_.get(keys::meta("next_id"))) {
     std::string_view in = *stored;
     next_id_ = static_cast<uint32_t>(take_varint(in));
@@ -93,6 +128,7 @@ void Engine::load_streams() {
     std::string_view in = *stored;
     streams_.set_sequence(take_varint(in));
   }
+  std::vector<StreamPtr> all;
   const auto prefix = keys::stream_entries();
   auto cursor = database_.range(prefix, keys::end_of(prefix), Database::Direction::forward, false);
   for (; cursor.valid(); cursor.next()) {
@@ -103,13 +139,46 @@ void Engine::load_streams() {
       shard.tail->last = last.valid() ? keys::sequence_of(last.key()) : shard.first;
     }
     streams_.take_label_time(stream->created);
-    streams_.put(std::move(stream));
+    all.push_back(std::move(stream));
   }
+  streams_.replace(all);
+}
+
+store::Async<void> Engine::execute(std::span<WriteAction* const> actions, Writer::Change change) {
+  constexpr int kTries = 10;
+  const size_t most = kMostInWriter / std::max<size_t>(actions.size(), 1);
+  for (int i = 0; i < kTries; ++i) {
+    bool foreseen = true;
+    auto executed = co_await writer_.execute([&](WriteContext& context) {
+      for (auto* action : actions) foreseen = is_foreseen(context, *action, most) && foreseen;
+      if (foreseen) change(context);
+    });
+    if (!executed || foreseen) co_return executed;
+    co_await long_work_.run([&] {
+      for (auto* action : actions) work_out(*action);
+      return true;
+    });
+  }
+  co_return store::fail(store::ErrorCode::throttled,
+                        "The item is changed too often by others to evaluate so large a request on it");
 }
 
 store::Async<store::WriteResult> Engine::write(WriteAction& action, const store::WriteOptions& options) {
   store::Result<store::WriteResult> result;
-  co_await writer_.execute([&](WriteContext& context) { result = write_item(context, action, options); });
+  WriteAction* const actions[] = {&action};
+  auto executed = co_await execute(
+      actions, [&](WriteContext& context) { result = write_item(context, action, options); });
+  if (!executed) co_return std::unexpected(std::move(executed).error());
+  co_return result;
+}
+
+store::Async<store::TransactWriteItemsResult> Engine::run(Transaction& transaction) {
+  store::Result<store::TransactWriteItemsResult> result;
+  std::vector<WriteAction*> actions;
+  for (auto& action : transaction.actions) actions.push_back(&action);
+  auto executed = co_await execute(
+      actions, [&](WriteContext& context) { result = run_transaction(context, transaction); });
+  if (!executed) co_return std::unexpected(std::move(executed).error());
   co_return result;
 }
 
@@ -124,6 +193,8 @@ void Engine::write_metrics(metrics::Exposition& out) const {
   out.histogram("tabella_stream_lag_seconds", "Age of the last record that a GetRecords returned",
                 record_ages_);
   writer_.write_metrics(out);
+  scrub_.write_metrics(out);
+  reclaim_.write_metrics(out);
   database_.write_metrics(out);
 }
 

@@ -5,14 +5,19 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "base/clock.h"
 #include "engine/catalogue.h"
 #include "engine/database.h"
+#include "engine/reclaim.h"
+#include "engine/scrub.h"
 #include "engine/statement.h"
+#include "engine/transaction.h"
 #include "engine/write_item.h"
 #include "engine/writer.h"
 #include "expression/cache.h"
+#include "store/long_work.h"
 #include "store/store.h"
 
 namespace tabella::engine {
@@ -22,6 +27,11 @@ class Engine final : public store::Store {
   struct Options {
     std::filesystem::path folder;
     Durability durability = Durability::sync;
+    int max_open_files = -1;
+    // Writes are refused while less is free on the disk; nothing: a tenth of it, 256 MB at most.
+    std::optional<uint64_t> min_free;
+    FileFaults faults;          // for tests
+    store::LongWork long_work;  // for requests that would hold their thread up
   };
 
   // Opens or creates the store. Throws std::runtime_error with a sentence for the user.
@@ -70,15 +80,18 @@ class Engine final : public store::Store {
   store::Async<void> untag_resource(store::UntagResourceRequest request) override;
   store::Async<std::vector<store::Tag>> list_tags_of_resource(std::string arn) override;
 
-  // Whether the store takes writes.
-  bool healthy() const { return writer_.healthy(); }
+  // Why the store does not take writes, or what is damaged in it; empty: all is well.
+  std::string problem() const;
   void write_metrics(metrics::Exposition& out) const;
 
   // Finishes what was begun, makes it durable and lets go of the folder. No call may be under way or follow.
   void close();
 
  private:
+  friend class Salvage;  // puts tables into a new store as they were
+
   void check_format();
+  void recover();
   void load_catalogue();
   void load_streams();
   uint32_t take_id(WriteContext& context);
@@ -87,6 +100,9 @@ class Engine final : public store::Store {
   std::chrono::milliseconds keep_house(WriteContext& context, bool busy);
 
   store::Async<store::WriteResult> write(WriteAction& action, const store::WriteOptions& options);
+  store::Async<store::TransactWriteItemsResult> run(Transaction& transaction);
+  // Runs `change` in the writer, once what is costly about its actions has been worked out beside it.
+  store::Async<void> execute(std::span<WriteAction* const> actions, Writer::Change change);
   store::Async<void> change_tags(std::string arn, std::string not_found,
                                  std::function<store::Result<>(std::vector<store::Tag>&)> change);
   store::Result<store::GetItemResult> get_now(const store::GetItemRequest& request);
@@ -101,6 +117,7 @@ class Engine final : public store::Store {
   store::Result<store::GetRecordsResult> get_records_now(const store::GetRecordsRequest& request);
 
   const Clock& clock_;
+  const store::LongWork long_work_;
   Database database_;
   ItemCache items_;
   Catalogue catalogue_;
@@ -111,6 +128,8 @@ class Engine final : public store::Store {
   metrics::Counter expired_items_ = 0;
   std::atomic<int64_t> expiry_lag_ = 0;  // seconds
   metrics::Histogram record_ages_{metrics::latency_bounds()};
+  Reclaim reclaim_;
+  Scrub scrub_;
   Writer writer_;  // last: its thread uses all of the above
 };
 

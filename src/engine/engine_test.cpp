@@ -47,7 +47,7 @@ TEST(Keys, EndAfterAllWithAPrefix) {
 
 TEST(ItemCache, NeverKeepsWhatACommitReplaced) {
   const Folder folder;
-  Database database(folder.path(), Durability::relaxed);
+  Database database({.folder = folder.path(), .durability = Durability::relaxed});
   ItemCache cache(database, 1u << 20);
   Batch batch;
   batch.put("key", "old");
@@ -75,7 +75,7 @@ TEST(ItemCache, NeverKeepsWhatACommitReplaced) {
 
 TEST(ItemCache, StaysWithinItsBytes) {
   const Folder folder;
-  Database database(folder.path(), Durability::relaxed);
+  Database database({.folder = folder.path(), .durability = Durability::relaxed});
   ItemCache cache(database, 1u << 20);
   for (int i = 0; i < 20'000; ++i) {
     const ItemCache::Written written = {{"key" + std::to_string(i), std::string(500, 'x')}};
@@ -88,14 +88,18 @@ TEST(ItemCache, StaysWithinItsBytes) {
   EXPECT_LT(kept, 2200);
 }
 
-TEST(Writer, RunsChangesOneAfterTheOtherFromManyThreads) {
+class WriterTest : public testing::Test {
+ protected:
   const Folder folder;
-  Database database(folder.path(), Durability::relaxed);
-  ItemCache cache(database, 1u << 20);
+  Database database{{.folder = folder.path(), .durability = Durability::relaxed}};
+  ItemCache cache{database, 1u << 20};
   Catalogue catalogue;
   Streams streams;
   const SystemClock clock;
-  Writer writer(Stored{database, cache, catalogue, streams, clock});
+  Writer writer{Stored{database, cache, catalogue, streams, clock}};
+};
+
+TEST_F(WriterTest, RunsChangesOneAfterTheOtherFromManyThreads) {
   constexpr int kThreads = 4;
   constexpr int kCallers = 20;
   constexpr int kEach = 50;
@@ -122,14 +126,7 @@ TEST(Writer, RunsChangesOneAfterTheOtherFromManyThreads) {
   EXPECT_EQ(database.get("counter"), std::to_string(kThreads * kCallers * kEach));
 }
 
-TEST(Writer, LetsAFailingChangeDisturbNobody) {
-  const Folder folder;
-  Database database(folder.path(), Durability::relaxed);
-  ItemCache cache(database, 1u << 20);
-  Catalogue catalogue;
-  Streams streams;
-  const SystemClock clock;
-  Writer writer(Stored{database, cache, catalogue, streams, clock});
+TEST_F(WriterTest, LetsAFailingChangeDisturbNobody) {
   boost::asio::io_context context;
   bool thrown = false;
   boost::asio::co_spawn(
@@ -148,6 +145,56 @@ TEST(Writer, LetsAFailingChangeDisturbNobody) {
   EXPECT_EQ(cache.get("a"), "1");
 }
 
+TEST_F(WriterTest, TakesBackWhatAChangeWroteBeforeItFailed) {
+  boost::asio::io_context context;
+  boost::asio::co_spawn(
+      context,
+      [&]() -> boost::asio::awaitable<void> {
+        co_await writer.execute([](WriteContext& write) { write.put("a", "1"); });
+        try {
+          co_await writer.execute([](WriteContext& write) {
+            write.put("a", "2");
+            write.put("b", "2");
+            write.remove("a");
+            write.batch().put("x", "2");
+            throw std::runtime_error("no");
+          });
+        } catch (const std::runtime_error&) {
+        }
+        co_await writer.execute([](WriteContext& write) {
+          EXPECT_EQ(write.get("a"), "1");
+          EXPECT_EQ(write.get("b"), std::nullopt);
+          write.put("c", "3");
+        });
+      },
+      boost::asio::detached);
+  context.run();
+  writer.stop();
+  EXPECT_EQ(database.get("a"), "1");
+  EXPECT_EQ(database.get("b"), std::nullopt);
+  EXPECT_EQ(database.get("x"), std::nullopt);
+  EXPECT_EQ(database.get("c"), "3");
+}
+
+TEST(Engine, RefusesDataWithoutAFormat) {
+  const Folder folder;
+  const SystemClock clock;
+  {
+    Database database({.folder = folder.path()});
+    Batch batch;
+    batch.put("something", "else");
+    database.write(batch);
+    database.close();
+  }
+  try {
+    Engine engine({.folder = folder.path()}, clock);
+    FAIL() << "opened";
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string_view(error.what()).find("without a format"), std::string_view::npos)
+        << error.what();
+  }
+}
+
 TEST(Engine, RefusesAFolderInUseOrFromTheFuture) {
   const Folder folder;
   const SystemClock clock;
@@ -164,7 +211,7 @@ TEST(Engine, RefusesAFolderInUseOrFromTheFuture) {
     EXPECT_NE(failure().find("is in use by another process"), std::string::npos) << failure();
   }
   {
-    Database database(folder.path(), Durability::sync);
+    Database database({.folder = folder.path(), .durability = Durability::sync});
     Batch batch;
     batch.put(keys::meta("format"), "\x63");
     database.write(batch);

@@ -11,8 +11,12 @@ using store::ExecuteStatementResult;
 store::Async<ExecuteStatementResult> Engine::execute_statement(ExecuteStatementRequest request) {
   auto statement = prepare_statement(request.statement, caches_);
   if (!statement) co_return std::unexpected(std::move(statement).error());
-  if (statement->tree().kind == Statement::Kind::select)
-    co_return select(*statement, request, catalogue_, database_, items_);
+  if (statement->tree().kind == Statement::Kind::select) {
+    const auto selected = [&] { return select(*statement, request, catalogue_, database_, items_); };
+    constexpr size_t kShort = 200;  // a statement of this length looks for little in each item
+    if (request.statement.text.size() <= kShort) co_return selected();
+    co_return co_await long_work_.run(selected);
+  }
   if (statement->tree().kind == Statement::Kind::exists)
     co_return store::refuse("EXISTS() can only be used in ExecuteTransaction");
   auto action = to_action(*statement, request.statement, catalogue_);

@@ -113,7 +113,8 @@ Result<ExecuteTransactionResult> Engine::read_transaction(const std::vector<Prep
 store::Async<ExecuteTransactionResult> Engine::execute_transaction(ExecuteTransactionRequest request) {
   auto statements = prepare_statements(request, caches_);
   if (!statements) co_return std::unexpected(std::move(statements).error());
-  if (!statements->front().tree().writes()) co_return read_transaction(*statements, request);
+  if (!statements->front().tree().writes())
+    co_return co_await long_work_.run([&] { return read_transaction(*statements, request); });
 
   auto actions = to_actions(*statements, request, catalogue_);
   if (!actions) co_return std::unexpected(std::move(actions).error());
@@ -122,8 +123,7 @@ store::Async<ExecuteTransactionResult> Engine::execute_transaction(ExecuteTransa
     transaction.token = "s" + *request.token;
     transaction.fingerprint = fingerprint_of(request);
   }
-  Result<store::TransactWriteItemsResult> written;
-  co_await writer_.execute([&](WriteContext& context) { written = run_transaction(context, transaction); });
+  auto written = co_await run(transaction);
   if (!written) co_return std::unexpected(std::move(written).error());
   co_return ExecuteTransactionResult{.responses = {}, .capacity = std::move(written->capacity)};
 }

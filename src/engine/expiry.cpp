@@ -63,6 +63,7 @@ Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most
   const auto end = keys::expiries_from(expiry.id, now + 1);
   auto from = std::max(swept_to, keys::expiries_from(expiry.id, now - std::min(now, kFiveYears)));
   if (from >= end) return {};
+  context.restore_on_undo(swept_to);
   Swept swept;
   auto cursor = context.database().range(std::move(from), end, Database::Direction::forward, false);
   size_t bytes = 0;

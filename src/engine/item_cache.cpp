@@ -1,7 +1,5 @@
 #include "engine/item_cache.h"
 
-#include "engine/keys.h"
-
 namespace tabella::engine {
 namespace {
 
@@ -14,8 +12,6 @@ size_t cost(const std::string& key, const std::string& value) {
 }
 
 }  // namespace
-
-size_t ItemCache::Hash::operator()(const std::string& key) const { return keys::hash64(key); }
 
 const std::string* ItemCache::Shard::find(const std::string& key) {
   if (const auto at = young.find(key); at != young.end()) return &at->second;
@@ -60,6 +56,16 @@ std::optional<std::string> ItemCache::get(const std::string& key) {
   return value;
 }
 
+size_t ItemCache::size_of(const std::string& key) {
+  Shard& shard = shard_of(key);
+  {
+    const std::lock_guard lock(shard.mutex);
+    if (const auto* value = shard.find(key)) return value->size();
+  }
+  const auto value = get(key);
+  return value ? value->size() : 0;
+}
+
 void ItemCache::before_commit(const Written& written) {
   for (const auto& [key, value] : written) {
     Shard& shard = shard_of(key);
@@ -85,6 +91,16 @@ void ItemCache::after_failure(const Written& written) {
     const std::lock_guard lock(shard.mutex);
     --shard.in_commit;
     ++shard.commits;
+  }
+}
+
+void ItemCache::clear() {
+  for (auto& shard : shards_) {
+    const std::lock_guard lock(shard.mutex);
+    ++shard.commits;  // what a reader is fetching now is not kept
+    shard.young.clear();
+    shard.old.clear();
+    shard.young_bytes = 0;
   }
 }
 

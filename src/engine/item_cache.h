@@ -15,6 +15,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/hash.h"
 #include "engine/database.h"
 
 namespace tabella::engine {
@@ -22,25 +23,26 @@ namespace tabella::engine {
 class ItemCache {
  public:
   // What a commit leaves under each key; nothing where the item is deleted.
-  using Written = std::unordered_map<std::string, std::optional<std::string>>;
+  using Written = std::unordered_map<std::string, std::optional<std::string>, KeyedHash>;
 
   ItemCache(const Database& database, size_t bytes) : database_(database), shard_bytes_(bytes / kShards) {}
 
   std::optional<std::string> get(const std::string& key);
+  // Without a copy, where it is cached; 0: there is none.
+  size_t size_of(const std::string& key);
 
   // Around a commit, by the writer.
   void before_commit(const Written& written);
   void after_commit(const Written& written);
+  // Forgets all. No commit may be under way.
+  void clear();
   // Where the commit failed: nothing is known of these keys.
   void after_failure(const Written& written);
 
  private:
   static constexpr size_t kShards = 64;
 
-  struct Hash {
-    size_t operator()(const std::string& key) const;
-  };
-  using Entries = std::unordered_map<std::string, std::string, Hash>;
+  using Entries = std::unordered_map<std::string, std::string, KeyedHash>;
 
   // Two generations stand in for an order of use: what is used moves to the young one, and when that is full
   // the old one goes.
@@ -57,7 +59,7 @@ class ItemCache {
     void remove(const std::string& key);
   };
 
-  Shard& shard_of(const std::string& key) { return shards_[Hash()(key) >> 58]; }
+  Shard& shard_of(const std::string& key) { return shards_[keyed_hash(key) >> 58]; }
 
   const Database& database_;
   const size_t shard_bytes_;

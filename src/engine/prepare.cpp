@@ -50,6 +50,29 @@ bool is_reference(std::string_view text, char sigil) {
          });
 }
 
+// A name of ExpressionAttributeNames or -Values.
+Result<> check_reference(std::string_view parameter, std::string_view reference, char sigil) {
+  constexpr size_t kMaxReference = 255;
+  if (reference.size() > kMaxReference)
+    return refuse(
+        fmt::format("{} contains invalid key: The expression attribute map contains a key that is too long; "
+                    "size of key: {}",
+                    parameter, reference.size()));
+  if (!is_reference(reference, sigil))
+    return refuse(fmt::format("{} contains invalid key: Syntax error; key: \"{}\"", parameter, reference));
+  return {};
+}
+
+// Both maps together, what is in them included.
+Result<> check_attributes_size(size_t names, size_t values) {
+  constexpr size_t kMost = 2u << 20;
+  if (names > kMost) return refuse("ExpressionAttributeNames exceeds max size");
+  if (values > kMost) return refuse("ExpressionAttributeValues exceeds max size");
+  if (names + values > kMost)
+    return refuse("Combined size of ExpressionAttributeNames and ExpressionAttributeValues exceeds max size");
+  return {};
+}
+
 void collect_paths(const expression::Operand& operand, std::vector<expression::Path>& paths) {
   if (operand.kind == expression::Operand::Kind::path) paths.push_back(operand.path);
   for (const auto& argument : operand.arguments) collect_paths(argument, paths);
@@ -82,12 +105,12 @@ Result<> check_parameters(Parameters expressions, Parameters legacy,
 
 Result<> check_attributes(const store::ExpressionAttributes& attributes) {
   constexpr size_t kMaxName = 65535;
+  size_t names_size = 0;
   if (attributes.names) {
     if (attributes.names->empty()) return refuse("ExpressionAttributeNames must not be empty");
     for (const auto& [reference, name] : *attributes.names) {
-      if (!is_reference(reference, '#'))
-        return refuse(fmt::format("ExpressionAttributeNames contains invalid key: Syntax error; key: \"{}\"",
-                                  reference));
+      TABELLA_TRY(check_reference("ExpressionAttributeNames", reference, '#'));
+      names_size += reference.size() + name.size();
       if (name.empty())
         return refuse(fmt::format(
             "ExpressionAttributeNames contains invalid value: Empty attribute name for key {}", reference));
@@ -102,11 +125,9 @@ Result<> check_attributes(const store::ExpressionAttributes& attributes) {
   if (attributes.values) {
     if (attributes.values->count() == 0) return refuse("ExpressionAttributeValues must not be empty");
     for (item::Attributes a(*attributes.values); a.next();)
-      if (!is_reference(a.name(), ':'))
-        return refuse(fmt::format("ExpressionAttributeValues contains invalid key: Syntax error; key: \"{}\"",
-                                  a.name()));
+      TABELLA_TRY(check_reference("ExpressionAttributeValues", a.name(), ':'));
   }
-  return {};
+  return check_attributes_size(names_size, attributes.values ? attributes.values->size() : 0);
 }
 
 template <class Tree>

@@ -190,6 +190,9 @@ Result<store::Page> Engine::query_now(const QueryRequest& request) {
   return page;
 }
 
-store::Async<store::Page> Engine::query(QueryRequest request) { co_return query_now(request); }
+store::Async<store::Page> Engine::query(QueryRequest request) {
+  if (!takes_long(request.options)) co_return query_now(request);
+  co_return co_await long_work_.run([&] { return query_now(request); });
+}
 
 }  // namespace tabella::engine

@@ -191,6 +191,21 @@ std::string start_position(const ReadPlan& plan, ItemView start_key) {
   return index_entry(*plan.table, *plan.index, start_key)->key;
 }
 
+bool takes_long(const ReadOptions& options) {
+  // An expression of this length has a handful of operands.
+  constexpr size_t kShort = 64;
+  constexpr size_t kFew = 4;
+  const auto is_long = [](const auto& text) { return text && text->size() > kShort; };
+  const auto is_many = [](const auto& list) { return list && list->size() > kFew; };
+  const auto has_many_values = [](const expression::LegacyCondition& c) {
+    return c.values && c.values->size() > kFew;
+  };
+  return is_long(options.filter) || is_long(options.projection) || is_many(options.legacy_filter) ||
+         is_many(options.attributes_to_get) ||
+         (options.legacy_filter && std::ranges::any_of(*options.legacy_filter, has_many_values)) ||
+         (options.attributes.values && options.attributes.values->size() > (64u << 10));
+}
+
 store::Page read_page(const Database& database, const ReadPlan& plan, const ReadOptions& options,
                       Cursor cursor) {
   size_t bytes_read = 0;

@@ -54,6 +54,9 @@ store::Result<> check_start_key(const ReadPlan& plan, item::ItemView start, Read
 // Where an ExclusiveStartKey stands in the range.
 std::string start_position(const ReadPlan& plan, item::ItemView start_key);
 
+// Whether a page may take more than a few milliseconds: much is looked for in each item.
+bool takes_long(const store::ReadOptions& options);
+
 // What a page may read.
 inline constexpr size_t kPageBytes = 1u << 20;
 

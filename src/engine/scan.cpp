@@ -77,6 +77,9 @@ Result<store::Page> Engine::scan_now(const ScanRequest& request) {
                    database_.range(std::move(from), std::move(to), Database::Direction::forward, false));
 }
 
-store::Async<store::Page> Engine::scan(ScanRequest request) { co_return scan_now(request); }
+store::Async<store::Page> Engine::scan(ScanRequest request) {
+  if (!takes_long(request.options)) co_return scan_now(request);
+  co_return co_await long_work_.run([&] { return scan_now(request); });
+}
 
 }  // namespace tabella::engine

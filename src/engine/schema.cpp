@@ -10,11 +10,28 @@ using store::KeyRole;
 
 namespace {
 
-constexpr std::string_view kArnPrefix = "arn:aws:dynamodb:us-east-1:000000000000:table/";
+constexpr std::string_view kRegion = "us-east-1";
+
+// The key that AWS makes for DynamoDB in every account.
+constexpr std::string_view kDefaultKeyAlias = "alias/aws/dynamodb";
+constexpr std::string_view kDefaultKeyId = "6f0b7c1e-2d54-4a8f-9c3b-5e1a7d904c26";
+
+// A key is named by its id, its alias or an ARN of either. There is no KMS here that would know whose alias
+// one is.
+std::string key_arn(std::string_view key) {
+  if (key.starts_with("arn:")) return std::string(key);
+  if (key == kDefaultKeyAlias) key = kDefaultKeyId;
+  const std::string_view kind = key.starts_with("alias/") ? "" : "key/";
+  return fmt::format("arn:aws:kms:{}:{}:{}{}", kRegion, kAccount, kind, key);
+}
 
 }  // namespace
 
-std::string TableSchema::arn() const { return fmt::format("{}{}", kArnPrefix, name()); }
+std::string table_arn(std::string_view name) {
+  return fmt::format("arn:aws:dynamodb:{}:{}:table/{}", kRegion, kAccount, name);
+}
+
+std::string TableSchema::arn() const { return table_arn(name()); }
 
 bool TableSchema::is_key(std::string_view attribute) const {
   return partition.name == attribute || (sort && sort->name == attribute);
@@ -44,6 +61,14 @@ IndexSchema make_index(uint32_t id, bool local, const store::TableDefinition& ta
   return schema;
 }
 
+store::OptionalThroughput warm_throughput(const std::optional<store::OptionalThroughput>& asked,
+                                          const std::optional<store::Throughput>& provisioned) {
+  constexpr store::Throughput kOnDemand{.read = 12000, .write = 4000};
+  const auto& least = provisioned ? *provisioned : kOnDemand;
+  return {.read = std::max(least.read, asked ? asked->read.value_or(0) : 0),
+          .write = std::max(least.write, asked ? asked->write.value_or(0) : 0)};
+}
+
 bool is_projected(const TableSchema& table, const IndexSchema& index, std::string_view attribute) {
   if (index.projects_all() || table.is_key(attribute)) return true;
   const auto named = [&](const KeyAttribute& key) { return key.name == attribute; };
@@ -57,6 +82,10 @@ bool is_projected(const TableSchema& table, const IndexSchema& index, std::strin
 store::TableDescription describe(const TableSchema& table) {
   store::TableDescription d;
   d.definition = table.definition;
+  d.definition.warm_throughput =
+      warm_throughput(table.definition.warm_throughput, table.definition.throughput);
+  if (auto& encryption = d.definition.encryption; encryption && encryption->enabled)
+    encryption->kms_key = key_arn(encryption->kms_key.value_or(std::string(kDefaultKeyAlias)));
   d.id = table.uuid;
   d.arn = table.arn();
   d.created = table.created;
@@ -80,6 +109,9 @@ store::TableDescription describe(const TableSchema& table) {
                     .item_count = index.counters->items,
                     .size_bytes = index.counters->bytes});
   }
+  for (auto& index : d.global_indexes)
+    index.definition.warm_throughput =
+        warm_throughput(index.definition.warm_throughput, index.definition.throughput);
   return d;
 }
 

@@ -19,6 +19,11 @@
 
 namespace tabella::engine {
 
+// Whose all tables are, as their ARNs say.
+inline constexpr std::string_view kAccount = "123456789012";
+
+std::string table_arn(std::string_view name);
+
 struct KeyAttribute {
   std::string name;
   item::Type type;
@@ -82,6 +87,11 @@ struct TableSchema {
 KeyAttribute key_attribute(const store::TableDefinition& definition, const store::KeyElement& element);
 IndexSchema make_index(uint32_t id, bool local, const store::TableDefinition& table,
                        store::IndexDefinition index);
+
+// What a table or an index can serve at once, by what was asked for and what is provisioned. As on AWS, a
+// provisioned one starts with its own figures and an on-demand one with 12000 and 4000.
+store::OptionalThroughput warm_throughput(const std::optional<store::OptionalThroughput>& asked,
+                                          const std::optional<store::Throughput>& provisioned);
 
 // Whether an index carries this attribute.
 bool is_projected(const TableSchema& table, const IndexSchema& index, std::string_view attribute);

@@ -15,9 +15,10 @@ namespace tabella::engine {
 // on. Whether that was the last.
 inline bool walk_slice(WriteContext& context, uint32_t table_id, std::string& position,
                        const std::function<void(std::string_view key, item::ItemView item)>& each) {
-  constexpr size_t kItems = 256;
-  constexpr size_t kBytes = 512u << 10;
+  constexpr size_t kItems = 128;
+  constexpr size_t kBytes = 128u << 10;
   const auto items = keys::items_of(table_id);
+  context.restore_on_undo(position);
   if (position.empty()) position = items;
   auto cursor = context.database().range(position, keys::end_of(items), Database::Direction::forward, false);
   size_t seen = 0;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "engine/facts.h"
+#include "engine/schema.h"
 
 namespace tabella::engine {
 namespace {
@@ -106,7 +107,7 @@ StreamSchema decode_stream(std::string_view bytes) {
   const FactReader r{item::ValueView(bytes)};
   StreamSchema stream{.id = static_cast<uint32_t>(r.integer("id").value_or(0)),
                       .table = r.text("table"),
-                      .table_arn = r.text("table_arn"),
+                      .table_arn = table_arn(r.text("table")),
                       .label = r.text("label"),
                       .view = static_cast<store::StreamView>(r.integer("view").value_or(0)),
                       .enabled = r.flag("enabled"),

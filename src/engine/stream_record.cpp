@@ -19,6 +19,8 @@ constexpr std::chrono::hours kShardAge{4};
 // A stream that takes more than this is worth being read by several.
 constexpr uint64_t kSplitRecords = 1000;
 constexpr int kMaxBits = 3;
+// About what a record takes: to tell whether its room is worth being given back.
+constexpr uint64_t kRecordBytes = 1024;
 
 enum Flags : uint8_t { by_service = 1, has_keys = 2, has_old = 4, has_new = 8, has_difference = 16 };
 
@@ -232,6 +234,7 @@ void trim_streams(WriteContext& context, const Streams& streams) {
     for (const auto& shard : trimmed->shards) {
       if (!is_old(shard)) continue;
       const auto records = keys::records_of(stream->id, shard.first);
+      context.note_dropped(records, shard.tail->records * kRecordBytes);
       context.batch().remove_range(records, keys::end_of(records));
     }
     std::erase_if(trimmed->shards, is_old);

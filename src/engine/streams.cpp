@@ -28,6 +28,16 @@ void Streams::drop(uint32_t id) {
   by_id_.erase(at);
 }
 
+void Streams::replace(const std::vector<StreamPtr>& all) {
+  const std::lock_guard lock(mutex_);
+  by_arn_.clear();
+  by_id_.clear();
+  for (const auto& stream : all) {
+    by_arn_.emplace(stream->arn(), stream);
+    by_id_.emplace(stream->id, stream);
+  }
+}
+
 std::vector<StreamPtr> Streams::all() const {
   const std::lock_guard lock(mutex_);
   std::vector<StreamPtr> streams;

@@ -21,7 +21,8 @@ class Streams {
   StreamPtr find(std::string_view arn) const;
   void put(StreamPtr stream);
   void drop(uint32_t id);
-  std::vector<StreamPtr> all() const;  // by ARN
+  void replace(const std::vector<StreamPtr>& all);  // whatever there was
+  std::vector<StreamPtr> all() const;               // by ARN
 
   // One sequence for all streams. The writer's thread only, once the store is open.
   uint64_t take_sequence() { return ++sequence_; }

@@ -1,6 +1,7 @@
 #include "engine/table_checks.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -35,9 +36,11 @@ bool is_defined(const std::vector<AttributeDefinition>& attributes, std::string_
   return std::ranges::any_of(attributes, [&](const auto& a) { return a.name == name; });
 }
 
+// More keys than an index can have are refused for their number, as is more than a table can have of indexes:
+// there is no need to look at all of them.
 Result<> check_defined(const std::vector<KeyElement>& keys,
                        const std::vector<AttributeDefinition>& attributes) {
-  for (const auto& key : keys)
+  for (const auto& key : keys | std::views::take(2 * kMaxKeyParts))
     if (!is_defined(attributes, key.name))
       return wrong(
           fmt::format("Some index key attributes are not defined in AttributeDefinitions. Keys: [{}], "
@@ -183,7 +186,8 @@ Result<> check_local_indexes(const TableDefinition& d, std::set<std::string>& na
   if (d.key_schema.size() < 2)
     return wrong(
         "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex");
-  for (const auto& index : *d.local_indexes) TABELLA_TRY(check_local_index(index, d, names));
+  for (const auto& index : *d.local_indexes | std::views::take(kMaxLocalIndexes))
+    TABELLA_TRY(check_local_index(index, d, names));
   if (d.local_indexes->size() > kMaxLocalIndexes)
     return wrong(
         fmt::format("Number of LocalSecondaryIndexes exceeds per-table limit of {}", kMaxLocalIndexes));
@@ -194,7 +198,7 @@ Result<> check_global_indexes(const TableDefinition& d, std::set<std::string>& n
   if (!d.global_indexes) return {};
   if (d.global_indexes->empty()) return wrong("List of GlobalSecondaryIndexes is empty");
   const bool on_demand = d.billing_mode == store::BillingMode::pay_per_request;
-  for (const auto& index : *d.global_indexes)
+  for (const auto& index : *d.global_indexes | std::views::take(kMaxGlobalIndexes))
     TABELLA_TRY(check_global_index(index, d.attributes, on_demand, names));
   if (d.global_indexes->size() > kMaxGlobalIndexes)
     return wrong(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "engine/engine.h"
 #include "engine/table_checks.h"
 
@@ -29,6 +30,15 @@ Result<std::string> table_of(std::string_view arn) {
   return std::string(name);
 }
 
+std::string_view account_of(std::string_view arn) {
+  const auto parts = split(arn, ':');
+  return parts.size() > 4 ? parts[4] : std::string_view();
+}
+
+std::string no_such_resource(std::string_view arn) {
+  return fmt::format("Requested resource not found: ResourcArn: {} not found", arn);  // AWS's own spelling
+}
+
 }  // namespace
 
 store::Async<void> Engine::change_tags(std::string arn, std::string not_found,
@@ -36,7 +46,7 @@ store::Async<void> Engine::change_tags(std::string arn, std::string not_found,
   const auto name = table_of(arn);
   if (!name) co_return std::unexpected(name.error());
   Result<> result;
-  co_await writer_.execute([&](WriteContext& context) {
+  const auto executed = co_await writer_.execute([&](WriteContext& context) {
     const auto old = context.table(*name);
     if (!old) {
       result = store::fail(ErrorCode::resource_not_found, std::move(not_found));
@@ -46,13 +56,14 @@ store::Async<void> Engine::change_tags(std::string arn, std::string not_found,
     result = change(table->tags);
     if (result) context.put_table(std::move(table));
   });
+  if (!executed) co_return std::unexpected(executed.error());
   co_return result;
 }
 
 store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
   if (auto checked = check_tags(request.tags); !checked)
     co_return std::unexpected(std::move(checked).error());
-  auto not_found = fmt::format("Requested resource not found: ResourcArn: {} not found", request.arn);
+  auto not_found = no_such_resource(request.arn);
   co_return co_await change_tags(request.arn, std::move(not_found), [&](std::vector<Tag>& tags) -> Result<> {
     for (const auto& tag : request.tags) {
       const auto at = std::ranges::find_if(tags, [&](const Tag& t) { return t.key == tag.key; });
@@ -78,13 +89,13 @@ store::Async<std::vector<Tag>> Engine::list_tags_of_resource(std::string arn) {
   const auto name = table_of(arn);
   if (!name) co_return std::unexpected(name.error());
   const auto table = catalogue_.find(*name);
-  if (!table)
-    co_return store::fail(ErrorCode::access_denied,
-                          fmt::format("User: arn:aws:iam::000000000000:root is not authorized to perform: "
-                                      "dynamodb:ListTagsOfResource on "
-                                      "resource: {}",
-                                      arn));
-  co_return table->tags;
+  if (table) co_return table->tags;
+  if (account_of(arn) == kAccount)
+    co_return store::fail(ErrorCode::resource_not_found, no_such_resource(arn));
+  co_return store::fail(ErrorCode::access_denied,
+                        fmt::format("User: arn:aws:iam::{}:root is not authorized to perform: "
+                                    "dynamodb:ListTagsOfResource on resource: {}",
+                                    kAccount, arn));
 }
 
 }  // namespace tabella::engine

@@ -63,7 +63,7 @@ void Engine::start_filling_expiry(const TableSchema& table) {
 
 store::Async<UpdateTimeToLiveRequest> Engine::update_time_to_live(UpdateTimeToLiveRequest request) {
   Result<UpdateTimeToLiveRequest> result;
-  co_await writer_.execute([&](WriteContext& context) {
+  const auto executed = co_await writer_.execute([&](WriteContext& context) {
     const auto old = context.table(request.table);
     if (!old) {
       result = table_not_found(request.table);
@@ -85,6 +85,7 @@ store::Async<UpdateTimeToLiveRequest> Engine::update_time_to_live(UpdateTimeToLi
     if (request.enabled) start_filling_expiry(*table);
     result = request;
   });
+  if (!executed) co_return std::unexpected(executed.error());
   // A table with few items is done in a moment: clients that look at once find it enabled.
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   for (int tries = 0; result && tries < 100; ++tries) {

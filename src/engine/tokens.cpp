@@ -43,6 +43,7 @@ bool forget_tokens(WriteContext& context, std::string& position, size_t most) {
   put_u64(end, milliseconds(context.now()) + 1);
   if (position.empty()) position = keys::tokens_by_age();
   if (position >= end) return false;
+  context.restore_on_undo(position);
   auto cursor = context.database().range(position, end, Database::Direction::forward, false);
   for (; cursor.valid() && most > 0; cursor.next(), --most) {
     const auto due = get_u64(cursor.key().substr(1));

@@ -43,7 +43,10 @@ Result<TransactGetItemsResult> Engine::transact_get_now(const TransactGetItemsRe
 }
 
 store::Async<TransactGetItemsResult> Engine::transact_get_items(TransactGetItemsRequest request) {
-  co_return transact_get_now(request);
+  // Each item may be large.
+  constexpr size_t kFew = 8;
+  if (request.gets.size() <= kFew) co_return transact_get_now(request);
+  co_return co_await long_work_.run([&] { return transact_get_now(request); });
 }
 
 }  // namespace tabella::engine

@@ -119,9 +119,7 @@ store::Async<TransactWriteItemsResult> Engine::transact_write_items(TransactWrit
   auto actions = prepare_actions(request, caches_, catalogue_);
   if (!actions) co_return std::unexpected(std::move(actions).error());
   transaction.actions = std::move(*actions);
-  Result<TransactWriteItemsResult> result;
-  co_await writer_.execute([&](WriteContext& context) { result = run_transaction(context, transaction); });
-  co_return result;
+  co_return co_await run(transaction);
 }
 
 }  // namespace tabella::engine

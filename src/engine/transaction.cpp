@@ -142,7 +142,7 @@ Result<std::vector<std::optional<item::Item>>> read_at_once(const Database& data
 }
 
 Result<> check_no_duplicates(const std::vector<std::string>& keys) {
-  const std::unordered_set<std::string_view> distinct(keys.begin(), keys.end());
+  const std::unordered_set<std::string_view, KeyedHash> distinct(keys.begin(), keys.end());
   if (distinct.size() == keys.size()) return {};
   return refuse("Transaction request cannot include multiple operations on one item");
 }

@@ -162,17 +162,31 @@ IndexSchema* find_global(TableSchema& table, std::string_view name) {
 }
 
 // Takes the index out of the schema; what it held is the caller's to remove, once nothing can fail any more.
-Result<uint32_t> remove_index(TableSchema& table, const std::string& name) {
+Result<IndexSchema> remove_index(TableSchema& table, const std::string& name) {
   const auto* index = table.index(name);
   if (!index)
     return store::fail(
         ErrorCode::resource_not_found,
         fmt::format("Requested resource not found: Index: {} for table: {} not found", name, table.name()));
   if (index->local) return wrong(fmt::format("Local secondary indexes cannot be deleted: {}", name));
-  const uint32_t id = index->id;
+  auto removed = *index;
   std::erase_if(table.indexes, [&](const IndexSchema& i) { return i.name() == name; });
   prune_attributes(table);
-  return id;
+  return removed;
+}
+
+// Warm throughput grows with what is provisioned and never shrinks: to be called before that changes.
+template <class Definition>
+void keep_warm(Definition& definition) {
+  definition.warm_throughput = warm_throughput(definition.warm_throughput, definition.throughput);
+}
+
+void warm_up(std::optional<store::OptionalThroughput>& warm,
+             const std::optional<store::OptionalThroughput>& asked) {
+  if (!asked) return;
+  if (!warm) warm.emplace();
+  warm->read = std::max(warm->read, asked->read);
+  warm->write = std::max(warm->write, asked->write);
 }
 
 Result<> change_index(TableSchema& table, const GlobalIndexUpdate::Change& change) {
@@ -182,14 +196,16 @@ Result<> change_index(TableSchema& table, const GlobalIndexUpdate::Change& chang
         "This operation cannot be performed with given input values. Please contact DynamoDB service team "
         "for more "
         "info: Action Blocked: IndexUpdate");
+  keep_warm(index->definition);
   if (change.throughput) index->definition.throughput = change.throughput;
   if (change.on_demand_throughput) index->definition.on_demand_throughput = change.on_demand_throughput;
-  if (change.warm_throughput) index->definition.warm_throughput = change.warm_throughput;
+  warm_up(index->definition.warm_throughput, change.warm_throughput);
   return {};
 }
 
 void change_settings(TableSchema& table, const UpdateTableRequest& r, TimePoint now) {
   auto& d = table.definition;
+  keep_warm(d);
   if (r.throughput && d.throughput) {
     const bool more = r.throughput->read > d.throughput->read || r.throughput->write > d.throughput->write;
     const bool less = r.throughput->read < d.throughput->read || r.throughput->write < d.throughput->write;
@@ -201,12 +217,15 @@ void change_settings(TableSchema& table, const UpdateTableRequest& r, TimePoint 
     if (r.billing_mode == BillingMode::pay_per_request && d.billing_mode != BillingMode::pay_per_request) {
       table.on_demand_since = now;
       d.throughput.reset();
-      for (auto& index : table.indexes) index.definition.throughput.reset();
+      for (auto& index : table.indexes) {
+        if (!index.local) keep_warm(index.definition);
+        index.definition.throughput.reset();
+      }
     }
     d.billing_mode = r.billing_mode;
   }
   if (r.on_demand_throughput) d.on_demand_throughput = r.on_demand_throughput;
-  if (r.warm_throughput) d.warm_throughput = r.warm_throughput;
+  warm_up(d.warm_throughput, r.warm_throughput);
   if (r.table_class) {
     if (d.table_class.value_or(store::TableClass::standard) != *r.table_class)
       table.table_class_changed = now;
@@ -248,7 +267,7 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
     TABELLA_TRY(check_one_online_index(request));
     auto table = std::make_shared<TableSchema>(*old);
     change_settings(*table, request, clock_.now());
-    std::optional<uint32_t> removed;
+    std::optional<IndexSchema> removed;
     for (const auto& u : request.global_index_updates) {
       if (u.create) TABELLA_TRY(add_index(*table, context, *u.create));
       if (u.change) TABELLA_TRY(change_index(*table, *u.change));
@@ -268,11 +287,17 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
     description.status = Status::updating;
     if (old->definition.throughput && table->definition.throughput)
       description.definition.throughput = old->definition.throughput;  // the new one is still being set up
+    if (request.encryption) {
+      description.encryption_changing = true;
+      if (!request.encryption->enabled)
+        description.definition.encryption = describe(*old).definition.encryption;
+    }
     return description;
   };
 
   Result<TableDescription> result;
-  co_await writer_.execute([&](WriteContext& context) { result = update(context); });
+  const auto executed = co_await writer_.execute([&](WriteContext& context) { result = update(context); });
+  if (!executed) co_return std::unexpected(executed.error());
   co_return result;
 }
 

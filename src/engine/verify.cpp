@@ -37,7 +37,6 @@ class Verification {
       : database_(database), progress_(progress) {}
 
   VerifyReport run() {
-    if (const auto damage = database_.check_files()) problem("a file of the store is damaged: {}", *damage);
     load_definitions();
     attempt([this] { load_streams(); });
     // Streams first: they say how each item should stand in the end.
@@ -355,6 +354,12 @@ class Verification {
 }  // namespace
 
 VerifyReport verify(const std::filesystem::path& folder, const std::function<void(uint64_t)>& progress) {
+  // Whatever keeps the store from being opened is all there is to say: without it nothing can be believed.
+  Database::require_not_in_use(folder);
+  auto check = check_folder(folder, UINT64_MAX);
+  if (check.is_new) throw std::runtime_error(fmt::format("there is no store in {}", folder.string()));
+  if (!check.problems.empty())
+    return {.problems = check.problems.size(), .first_problems = std::move(check.problems)};
   const auto database = Database::open_to_read(folder);
   return Verification(*database, progress).run();
 }

@@ -10,6 +10,7 @@
 #include "engine/keys.h"
 #include "item/attribute_json.h"
 #include "support/folder.h"
+#include "support/indexed_table.h"
 #include "support/run.h"
 
 namespace tabella::engine {
@@ -24,17 +25,7 @@ class Verify : public testing::Test {
  protected:
   Verify() {
     Engine engine({.folder = folder_.path(), .durability = Durability::relaxed}, clock_);
-    store::CreateTableRequest table;
-    auto& d = table.definition;
-    d.name = "items";
-    d.billing_mode = store::BillingMode::pay_per_request;
-    d.attributes = {{"pk", item::Type::S}, {"g", item::Type::S}};
-    d.key_schema = {{"pk", store::KeyRole::hash}};
-    store::IndexDefinition index{.name = "by_g", .projection = store::ProjectionType::all};
-    index.key_schema = {{"g", store::KeyRole::hash}};
-    d.global_indexes = {index};
-    d.stream = store::StreamView::new_and_old_images;
-    run(engine.create_table(table));
+    run(engine.create_table(test::indexed_table()));
     run(engine.update_time_to_live({.table = "items", .enabled = true, .attribute = "ttl"}));
     while (run(engine.describe_time_to_live("items")).status != store::TimeToLiveStatus::enabled) {
     }
@@ -72,7 +63,7 @@ class Verify : public testing::Test {
   // Does something to the store, and gives what is found wrong with it then.
   std::string after(char keyspace, const std::function<void(const Entries&, Batch&)>& damage) {
     {
-      Database database(folder_.path(), Durability::relaxed);
+      Database database({.folder = folder_.path(), .durability = Durability::relaxed});
       Batch batch;
       damage(entries(database, keyspace), batch);
       database.write(batch);

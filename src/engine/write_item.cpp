@@ -29,14 +29,50 @@ Result<std::optional<item::Item>> next_item(const TableSchema& table, WriteActio
                                             const item::Item* old) {
   switch (action.kind) {
     case WriteAction::Kind::put: return std::move(action.item);
-    case WriteAction::Kind::update: return updated(table, action, old);
+    case WriteAction::Kind::update:
+      return action.foresight ? std::move(action.foresight->updated) : updated(table, action, old);
     case WriteAction::Kind::remove: return std::nullopt;
     case WriteAction::Kind::check: break;
   }
   return old ? std::optional(*old) : std::nullopt;
 }
 
+size_t cost_of(const WriteAction& action, size_t item_size) {
+  constexpr size_t kPassesOfUpdate = 8;  // to find, decode, rebuild and check
+  size_t cost = action.update ? kPassesOfUpdate * item_size : 0;
+  if (action.condition) cost += expression::cost_of(*action.condition, item_size);
+  return cost;
+}
+
 }  // namespace
+
+bool is_foreseen(const WriteContext& context, WriteAction& action, size_t most) {
+  if (!action.condition && !action.update) return true;
+  if (cost_of(action, context.size_of(action.key)) <= most) {
+    action.foresight.reset();
+    return true;
+  }
+  auto table = context.table(action.table->name());
+  auto stored = context.get(action.key);
+  auto& foresight = action.foresight;
+  if (foresight && foresight->worked_out && foresight->table == table && foresight->seen == stored)
+    return true;
+  foresight = Foresight{.table = std::move(table), .seen = std::move(stored)};
+  return false;
+}
+
+void work_out(WriteAction& action) {
+  if (!action.foresight) return;
+  auto foresight = std::exchange(action.foresight, std::nullopt);
+  std::optional<item::Item> item;
+  if (foresight->seen) item = item::Item(*foresight->seen);
+  const auto* old = item ? &*item : nullptr;
+  foresight->condition = check_condition(action, old);
+  if (foresight->condition && action.kind == WriteAction::Kind::update && foresight->table)
+    foresight->updated = updated(*foresight->table, action, old);
+  foresight->worked_out = true;
+  action.foresight = std::move(foresight);
+}
 
 Result<> prepare_expressions(WriteAction& action, const std::optional<std::string>& update,
                              const std::optional<std::string>& condition,
@@ -85,7 +121,7 @@ Result<ItemChange> evaluate(const WriteContext& context, const TableSchema& tabl
   ItemChange change{.key = action.key};
   if (auto stored = context.get(action.key)) change.old = item::Item(std::move(*stored));
   const item::Item* old = change.old ? &*change.old : nullptr;
-  TABELLA_TRY(check_condition(action, old));
+  TABELLA_TRY(action.foresight ? std::move(action.foresight->condition) : check_condition(action, old));
   TABELLA_ASSIGN(change.now, next_item(table, action, old));
   return change;
 }

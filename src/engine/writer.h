@@ -23,6 +23,7 @@
 
 #include "base/metrics.h"
 #include "engine/write_context.h"
+#include "store/error.h"
 
 namespace tabella::engine {
 
@@ -35,21 +36,26 @@ class Writer {
   // Work that time brings. Asked between groups, `busy` while changes come; says how soon to ask again.
   using Tick = std::move_only_function<std::chrono::milliseconds(WriteContext&, bool busy)>;
 
-  explicit Writer(const Stored& stored);
+  // Makes the store as it is on disk again, after a commit that failed. Throws while that cannot be done.
+  using Recover = std::function<void()>;
+
+  // Writes are refused while less than `min_free` bytes are free on the disk.
+  explicit Writer(const Stored& stored, uint64_t min_free = 0);
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   // Runs `change` and returns once it is durable; resumes on the caller's executor. What `change` refers to
-  // may live in the caller's frame. Throws what it threw, or DatabaseFailure if the commit failed.
-  boost::asio::awaitable<void> execute(Change change);
+  // may live in the caller's frame. Throws what it threw. An error where writes are not taken, or where the
+  // commit failed: then it is unsure.
+  boost::asio::awaitable<store::Result<>> execute(Change change);
 
   void run_in_background(Background work);
   // To be set once.
-  void run_in_time(Tick tick);
+  void run_in_time(Tick tick, Recover recover);
 
-  // Whether writes are taken: a commit that failed ends that.
-  bool healthy() const { return !failed_; }
+  // Why writes are not taken, or what goes wrong in the background; empty: all is well.
+  std::string problem() const;
   void write_metrics(metrics::Exposition& out) const;
 
   // Finishes what is queued and stops. Background work is left where it is.
@@ -61,9 +67,14 @@ class Writer {
 
   void enqueue(Job* job);
   bool has_work() const;
+  bool background_due() const;
 
   // The writer's thread.
   void run();
+  bool takes_writes();
+  bool has_room();
+  void try_to_recover();
+  void refuse_changes(const store::Error& why);
   std::unique_ptr<Group> begin_group();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void run_background(Group& group);
@@ -79,6 +90,7 @@ class Writer {
   static void resume_callers(const std::vector<Job*>& jobs);
 
   const Stored stored_;
+  const uint64_t min_free_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_writer_;
@@ -87,6 +99,8 @@ class Writer {
   std::vector<Job*> queue_;
   std::vector<Background> new_background_;
   Tick new_tick_;
+  std::string refusal_;                 // why writes are not taken; empty: they are
+  std::string background_problem_;      // what was wrong the last time that background work ran
   std::unique_ptr<Group> handed_over_;  // waits for the committer
   bool committing_ = false;             // a group is handed over or being committed
   bool stopping_ = false;
@@ -96,13 +110,18 @@ class Writer {
   std::vector<Background> background_;
   Tick tick_;
   std::chrono::steady_clock::time_point next_tick_;
+  std::chrono::steady_clock::time_point next_background_;
+  std::chrono::steady_clock::time_point next_look_;      // at the disk
+  std::chrono::steady_clock::time_point next_recovery_;  // after a commit that failed
+  std::chrono::milliseconds recovery_pause_{100};
+  bool room_ = true;
+  Recover recover_;
   std::chrono::steady_clock::time_point last_change_;
   std::shared_ptr<const WriteContext> last_;  // the group handed over last
 
-  // A commit that failed leaves it unknown what is on disk: nothing is written any more. The committer's
-  // thread only.
-  std::exception_ptr broken_;
-  std::atomic<bool> failed_ = false;   // whether it is
+  // A commit that failed leaves it unknown what is on disk: nothing is written until the writer has
+  // recovered.
+  std::atomic<bool> failed_ = false;
   std::atomic<size_t> unflushed_ = 0;  // bytes written since the last flush
 
   metrics::Histogram group_sizes_{metrics::size_bounds()};

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "item/json.h"
 #include "mime/utf8.h"
+#include "store/pause.h"
 
 namespace tabella::mail {
 
@@ -16,7 +17,7 @@ using boost::asio::awaitable;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr size_t kShownAtOnce = 8;
 
 // Whether the path has the shape of the pattern; what stands in for its stars goes to `captured`.
 bool fits(std::string_view pattern, const std::vector<std::string>& segments,
@@ -169,11 +170,10 @@ void answer_error(net::HttpResponse& response, const store::Error& error) {
   answer_error(response, error.code == store::ErrorCode::internal ? 500 : 503, error.message);
 }
 
-Deadline deadline_of(const net::Target& target) {
+Deadline deadline_of(const net::Target& target, std::chrono::milliseconds otherwise) {
   constexpr std::chrono::milliseconds kLongest = std::chrono::minutes{10};
   const auto given = parse_duration(target.get("timeout"));
-  const auto length =
-      target.has("timeout") && given ? std::min(*given, kLongest) : std::chrono::milliseconds(kPatience);
+  const auto length = target.has("timeout") && given ? std::min(*given, kLongest) : otherwise;
   return std::chrono::steady_clock::now() + length;
 }
 
@@ -195,14 +195,60 @@ void add_sandbox(net::HttpResponse& response) {
   response.add_header("Cache-Control", "private, no-store");
 }
 
+bool Api::count_memory(const Call& call, size_t bytes) {
+  if (!call.request.unpacked || call.request.unpacked->resize(bytes)) return true;
+  call.response.add_header("Retry-After", "1");
+  answer_error(call.response, 503, "too many large answers are under way; try again");
+  return false;
+}
+
 awaitable<std::optional<Message>> Api::load_or_answer(Call& call) {
-  auto message = co_await mail_.load(call.captured.front());
+  constexpr size_t kCopies = 3;  // as it is stored, in one piece, and as it is shown
+  auto message = co_await mail_.load(call.captured.front(), Load::head);
+  if (message && *message && !count_memory(call, kCopies * (*message)->size)) co_return std::nullopt;
+  if (message && *message)
+    if (auto completed = co_await mail_.complete(**message); !completed) message = store::error_of(completed);
   if (!message) {
     answer_error(call.response, message.error());
     co_return std::nullopt;
   }
   if (!*message) answer_error(call.response, 404, "there is no such message");
   co_return std::move(*message);
+}
+
+store::Async<void> Api::each_message(MessagePage& page, const Show& show) {
+  Pace pace;
+  for (auto& message : page.messages) {
+    co_await pace.go_on();
+    auto shown = co_await show(message);
+    if (!shown) co_return store::error_of(shown);
+    message = {};  // its memory is needed for those that follow
+  }
+  for (size_t at = 0; at < page.later.size(); at += kShownAtOnce) {
+    const auto begin = page.later.begin() + static_cast<ptrdiff_t>(at);
+    const auto end =
+        page.later.begin() + static_cast<ptrdiff_t>(std::min(at + kShownAtOnce, page.later.size()));
+    auto messages = co_await mail_.load_some(std::vector<std::string>(begin, end), Load::head);
+    if (!messages) co_return store::error_of(messages);
+    for (auto& message : *messages) {
+      co_await pace.go_on();
+      auto shown = co_await show(message);
+      if (!shown) co_return store::error_of(shown);
+    }
+  }
+  co_return store::Result<void>();
+}
+
+store::Async<void> Api::complete(Message& message, net::BudgetShare& room, Deadline deadline) {
+  constexpr std::chrono::milliseconds kLooksAgain{10};
+  if (message.whole) co_return store::Result<void>();
+  // One that is larger than all the room there is has it for itself.
+  while (!room.resize(std::min<size_t>(message.size, kLargeMessages))) {
+    if (stopping_ || std::chrono::steady_clock::now() > deadline)
+      co_return store::fail(store::ErrorCode::unavailable, "too many large messages are being read at once");
+    co_await store::pause_for(kLooksAgain);
+  }
+  co_return co_await mail_.complete(message);
 }
 
 }  // namespace tabella::mail

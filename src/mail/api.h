@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,14 +11,18 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "mail/arrivals.h"
+#include "mail/feed.h"
 #include "mail/jim.h"
 #include "mail/release.h"
 #include "mail/service.h"
 #include "mail/webhooks.h"
+#include "net/budget.h"
 #include "net/http.h"
 #include "net/target.h"
 
 namespace tabella::mail {
+
+struct Assertion;
 
 struct ApiOptions {
   std::string web_path;     // what paths begin with, as in "/mail"; empty: nothing
@@ -27,10 +32,12 @@ struct ApiOptions {
 // Thread-safe.
 class Api {
  public:
-  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Release& release, Webhooks& webhooks, ApiOptions options)
+  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Feed& feed, Release& release, Webhooks& webhooks,
+      ApiOptions options)
       : mail_(mail),
         jim_(jim),
         arrivals_(arrivals),
+        feed_(feed),
         release_(release),
         webhooks_(webhooks),
         options_(std::move(options)) {}
@@ -74,14 +81,24 @@ class Api {
   Done v2_jim_put(Call& call);
   Done v2_jim_delete(Call& call);
   Done v2_outgoing(Call& call);
+  // MailHog's JSON of messages, between two texts.
+  struct List {
+    std::string before;
+    MessagePage page;
+    std::string after;
+  };
+  // At once, or while it is made, if it is large.
+  Done answer_list(Call& call, List list);
+  boost::asio::awaitable<bool> write_list(List& list, net::BodyWriter& out);
+  store::Async<void> write_message(Message& message, std::string& text, net::BodyWriter& out);
 
   // live.cpp
   Done v1_events(Call& call);
   Done v2_websocket(Call& call);
   Done v3_wait(Call& call);
   Done v3_assert(Call& call);
-  boost::asio::awaitable<std::optional<std::string>> next_message_json(
-      Arrivals::Subscription& arrivals, std::chrono::steady_clock::time_point until);
+  // Puts what is wrong with the message behind `wrong`.
+  store::Async<void> check(const Assertion& assertion, std::string id, std::vector<std::string>& wrong);
 
   // api_v3.cpp
   Done v3_list(Call& call);
@@ -115,18 +132,31 @@ class Api {
 
   // What several of them need.
   boost::asio::awaitable<std::optional<Message>> load_or_answer(Call& call);
+  // Counts what the answer will hold; false, with the response filled in, if there is no room.
+  static bool count_memory(const Call& call, size_t bytes);
+  // Shows every message of the page, one after the other: few of them are in memory at a time.
+  using Show = std::function<store::Async<void>(Message&)>;
+  store::Async<void> each_message(MessagePage& page, const Show& show);
+  // Reads the whole of a message for an answer that has many of them. All large ones that are in memory for
+  // such answers take turns.
+  store::Async<void> complete(Message& message, net::BudgetShare& room, Deadline deadline);
+  net::BudgetShare room_for_one() { return {large_, kLargeMessages}; }
+  static constexpr size_t kLargeMessages = 128u << 20;
 
   Mail& mail_;
   Jim& jim_;
   Arrivals& arrivals_;
+  Feed& feed_;
   Release& release_;
   Webhooks& webhooks_;
   const ApiOptions options_;
   std::atomic<bool> stopping_{false};
+  std::atomic<size_t> large_{0};  // bytes of large messages that lists have in memory
 };
 
 // Until when a request may take: its parameter `timeout`, or half a minute.
-Deadline deadline_of(const net::Target& target);
+Deadline deadline_of(const net::Target& target,
+                     std::chrono::milliseconds otherwise = std::chrono::seconds{30});
 
 // Answers with an error: {"error": "…"}.
 void answer_error(net::HttpResponse& response, int status, std::string_view message);

@@ -1,19 +1,21 @@
 // MailHog's API, v1 and v2: the same paths, shapes and codes; better where nobody can depend on the
 // difference (docs/mail.md has the list).
 #include <charconv>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "item/json.h"
 #include "mail/api.h"
 #include "mail/mailhog.h"
 #include "mime/encodings.h"
 #include "mime/fold.h"
+#include "net/body_writer.h"
 
 namespace tabella::mail {
 
 using boost::asio::awaitable;
-using item::JsonArrayWriter;
 using item::JsonObjectWriter;
 
 namespace {
@@ -21,11 +23,6 @@ namespace {
 constexpr size_t kPage = 50;
 constexpr size_t kLargestPage = 250;
 constexpr size_t kFirstList = 1000;
-
-void append_messages(std::string& out, const std::vector<Message>& messages, const std::string& hostname) {
-  JsonArrayWriter array(out);
-  for (const auto& message : messages) append_message_json(array.element(), message, hostname);
-}
 
 // What may stand in a header of ours.
 std::string header_value(std::string_view text) {
@@ -43,22 +40,111 @@ Page page_of(const net::Target& target) {
           .limit = std::min(number_in(target, "limit", kPage), kLargestPage)};
 }
 
-void answer_page(net::HttpResponse& response, const MessagePage& page, size_t start,
-                 const std::string& hostname) {
-  JsonObjectWriter object(response.body);
-  object.number("total", static_cast<int64_t>(page.total));
-  object.number("count", static_cast<int64_t>(page.messages.size()));
-  object.number("start", static_cast<int64_t>(start));
-  append_messages(object.key("items"), page.messages, hostname);
+// What stands before the messages of v2's lists.
+std::string begin_page(const MessagePage& page, size_t start) {
+  return fmt::format("{{\"total\":{},\"count\":{},\"start\":{},\"items\":[", page.total,
+                     page.messages.size() + page.later.size(), start);
+}
+
+// A part as MailHog hands it out.
+void show_part(net::HttpResponse& response, const Message& message, const std::string& text) {
+  size_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string_view raw = message.raw;
+  if (raw.ends_with("\r\n")) raw.remove_suffix(2);
+  const auto content = parse_content(raw);
+  if (!content.parts || number >= content.parts->size())
+    return answer_error(response, 404, "the message has no such part");
+  const auto& part = (*content.parts)[number];
+  std::string encoding;
+  std::string disposition =
+      fmt::format("attachment; filename=\"{}-part-{}\"", header_value(message.id), header_value(text));
+  std::string type;
+  for (const auto& [name, values] : part.headers) {
+    if (net::same_header(name, "content-transfer-encoding")) encoding = mime::fold(values.front());
+    // Never inline: it would be a page of ours.
+    if (net::same_header(name, "content-disposition")) {
+      const auto filename = mime::parse_parameters(values.front()).get("filename");
+      if (!filename.empty()) disposition = fmt::format("attachment; filename=\"{}\"", header_value(filename));
+    }
+    if (net::same_header(name, "content-type"))
+      type = header_value(mime::parse_parameters(values.front()).value);
+  }
+  response.add_header("Content-Type", type.empty() ? "application/octet-stream" : type);
+  response.add_header("Content-Disposition", disposition);
+  add_sandbox(response);
+  response.body = mime::decode(part.body, encoding);
 }
 
 }  // namespace
 
+awaitable<void> Api::answer_list(Call& call, List list) {
+  constexpr size_t kAtOnce = 1u << 20;
+  size_t bytes = 0;
+  for (const auto& message : list.page.messages) bytes += message.whole ? message.raw.size() : kAtOnce;
+  if (!list.page.later.empty() || bytes >= kAtOnce) {
+    size_t held = 0;
+    for (const auto& message : list.page.messages) held += message.raw.size();
+    if (!count_memory(call, held)) co_return;
+    call.response.stream = [this, kept = std::make_shared<List>(std::move(list))](net::BodyWriter& out) {
+      return write_list(*kept, out);
+    };
+    co_return;
+  }
+  Pace pace;
+  auto& body = call.response.body;
+  body = std::move(list.before);
+  for (bool first = true; const auto& message : list.page.messages) {
+    co_await pace.go_on();
+    if (!std::exchange(first, false)) body.push_back(',');
+    append_message_json(body, message, mail_.options().hostname);
+  }
+  body.append(list.after);
+}
+
+awaitable<bool> Api::write_list(List& list, net::BodyWriter& out) {
+  try {
+    std::string text = std::move(list.before);
+    bool first = true;
+    const auto show = [&](Message& message) -> store::Async<void> {
+      if (!std::exchange(first, false)) text.push_back(',');
+      co_return co_await write_message(message, text, out);
+    };
+    const auto written = co_await each_message(list.page, show);
+    if (!written) log::info("a list of messages ends early: {}", written.error().message);
+    if (!written) co_return false;
+    text.append(list.after);
+    co_return co_await out.send(text);
+  } catch (const std::exception& error) {
+    log::error("a list of messages ends early: {}", error.what());
+    co_return false;
+  }
+}
+
+store::Async<void> Api::write_message(Message& message, std::string& text, net::BodyWriter& out) {
+  constexpr size_t kPiece = 64 * 1024;
+  constexpr std::chrono::minutes kPatience{5};  // waiting costs nothing, and those before it may read slowly
+  auto room = room_for_one();
+  auto completed = co_await complete(message, room, std::chrono::steady_clock::now() + kPatience);
+  if (!completed) co_return store::error_of(completed);
+  const auto take_apart = [&] { return std::make_shared<MessageJson>(message, mail_.options().hostname); };
+  const auto json = co_await mail_.aside(message.raw.size(), take_apart);
+  for (bool more = true; more;) {
+    more = json->next(text);
+    if (text.size() < kPiece) continue;
+    if (!co_await out.send(text))
+      co_return store::fail(store::ErrorCode::unavailable, "the client has gone, or does not read");
+  }
+  message.raw = {};
+  co_return store::Result<void>();
+}
+
 awaitable<void> Api::v1_list(Call& call) {
-  const auto page = co_await mail_.list(0, kFirstList, Load::whole, deadline_of(call.target));
+  auto page = co_await mail_.list(0, kFirstList, Load::head, deadline_of(call.target));
   if (!page) co_return answer_error(call.response, page.error());
   call.response.content_type = kTextJson;
-  append_messages(call.response.body, page->messages, mail_.options().hostname);
+  List list{.before = "[", .page = std::move(*page), .after = "]"};
+  co_await answer_list(call, std::move(list));
 }
 
 awaitable<void> Api::v1_delete_all(Call& call) {
@@ -68,10 +154,12 @@ awaitable<void> Api::v1_delete_all(Call& call) {
 }
 
 awaitable<void> Api::v1_get(Call& call) {
-  const auto message = co_await load_or_answer(call);
+  auto message = co_await load_or_answer(call);
   if (!message) co_return;
   call.response.content_type = kTextJson;
-  append_message_json(call.response.body, *message, mail_.options().hostname);
+  List list;
+  list.page.messages.push_back(std::move(*message));
+  co_await answer_list(call, std::move(list));
 }
 
 awaitable<void> Api::v1_delete(Call& call) {
@@ -94,33 +182,7 @@ awaitable<void> Api::v1_download(Call& call) {
 awaitable<void> Api::v1_part(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  const auto& text = call.captured[1];
-  size_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string_view raw = message->raw;
-  if (raw.ends_with("\r\n")) raw.remove_suffix(2);
-  const auto content = parse_content(raw);
-  if (!content.parts || number >= content.parts->size())
-    co_return answer_error(call.response, 404, "the message has no such part");
-  const auto& part = (*content.parts)[number];
-  std::string encoding;
-  std::string disposition =
-      fmt::format("attachment; filename=\"{}-part-{}\"", header_value(message->id), header_value(text));
-  std::string type;
-  for (const auto& [name, values] : part.headers) {
-    if (net::same_header(name, "content-transfer-encoding")) encoding = mime::fold(values.front());
-    // Never inline: it would be a page of ours.
-    if (net::same_header(name, "content-disposition")) {
-      const auto filename = mime::parse_parameters(values.front()).get("filename");
-      if (!filename.empty()) disposition = fmt::format("attachment; filename=\"{}\"", header_value(filename));
-    }
-    if (net::same_header(name, "content-type"))
-      type = header_value(mime::parse_parameters(values.front()).value);
-  }
-  call.response.add_header("Content-Type", type.empty() ? "application/octet-stream" : type);
-  call.response.add_header("Content-Disposition", disposition);
-  add_sandbox(call.response);
-  call.response.body = mime::decode(part.body, encoding);
+  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.captured[1]); });
 }
 
 awaitable<void> Api::v1_release(Call& call) {
@@ -138,10 +200,11 @@ awaitable<void> Api::v1_release(Call& call) {
 
 awaitable<void> Api::v2_list(Call& call) {
   const auto [start, limit] = page_of(call.target);
-  const auto page = co_await mail_.list(start, limit, Load::whole, deadline_of(call.target));
+  auto page = co_await mail_.list(start, limit, Load::head, deadline_of(call.target));
   if (!page) co_return answer_error(call.response, page.error());
   call.response.content_type = kTextJson;
-  answer_page(call.response, *page, start, mail_.options().hostname);
+  List list{.before = begin_page(*page, start), .page = std::move(*page), .after = "]}"};
+  co_await answer_list(call, std::move(list));
 }
 
 awaitable<void> Api::v2_search(Call& call) {
@@ -150,10 +213,11 @@ awaitable<void> Api::v2_search(Call& call) {
   const auto filter = mailhog_query(call.target.get("kind"), query);
   if (!filter) co_return answer_error(call.response, 400, "kind is from, to or containing");
   if (query.empty()) co_return answer_error(call.response, 400, "query is missing");
-  const auto page = co_await mail_.find(*filter, start, limit, Load::whole, deadline_of(call.target));
+  auto page = co_await mail_.find(*filter, start, limit, Load::head, deadline_of(call.target));
   if (!page) co_return answer_error(call.response, page.error());
   call.response.content_type = kJson;
-  answer_page(call.response, *page, start, mail_.options().hostname);
+  List list{.before = begin_page(*page, start), .page = std::move(*page), .after = "]}"};
+  co_await answer_list(call, std::move(list));
 }
 
 awaitable<void> Api::v2_jim_get(Call& call) {

@@ -23,6 +23,7 @@ constexpr size_t kPage = 50;
 constexpr size_t kLargestPage = 1000;
 constexpr size_t kMostTags = 50;
 constexpr size_t kLongestTag = 100;
+constexpr std::chrono::minutes kLongDelete{10};  // there may be very many
 
 std::string quoted(std::string_view text) {
   std::string value(text);
@@ -86,6 +87,49 @@ void append_whole_message(std::string& out, const Message& message, const std::s
   object.string("raw", base + "/raw");
 }
 
+void show_html(net::HttpResponse& response, const Message& message, const std::string& base) {
+  const auto parsed = mime::parse(message.raw);
+  const auto* html = parsed.html();
+  if (!html) return answer_error(response, 404, "the message has no HTML");
+  response.content_type = "text/html; charset=utf-8";
+  add_sandbox(response);
+  response.body = mime::clean_html(html->text(), [&](std::string_view content_id) {
+    for (size_t i = 0; i < parsed.parts.size(); ++i)
+      if (parsed.parts[i].content_id == content_id && is_picture(parsed.parts[i].content_type))
+        return fmt::format("{}/parts/{}", base, i);
+    return std::string();
+  });
+}
+
+void show_text(net::HttpResponse& response, const Message& message) {
+  const auto parsed = mime::parse(message.raw);
+  response.content_type = "text/plain; charset=utf-8";
+  add_sandbox(response);
+  if (parsed.text())
+    response.body = parsed.text()->text();
+  else if (parsed.html())
+    response.body = mime::html_to_text(parsed.html()->text());
+}
+
+void show_part(net::HttpResponse& response, const Message& message, const std::string& text) {
+  const auto parsed = mime::parse(message.raw);
+  size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number >= parsed.parts.size())
+    return answer_error(response, 404, "the message has no such part");
+  const auto& part = parsed.parts[number];
+  response.add_header("Content-Type", is_picture(part.content_type) || part.is_attachment()
+                                          ? quoted(part.content_type)
+                                          : "application/octet-stream");
+  const auto name = part.filename.empty() ? fmt::format("part-{}", number) : part.filename;
+  response.add_header("Content-Disposition",
+                      fmt::format("{}; filename=\"{}\"; filename*=UTF-8''{}",
+                                  is_picture(part.content_type) ? "inline" : "attachment", quoted(name),
+                                  net::percent_encode(name)));
+  add_sandbox(response);
+  response.body = part.content();
+}
+
 }  // namespace
 
 awaitable<void> Api::list_found(Call& call, Filter filter) {
@@ -97,18 +141,23 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
       co_return answer_error(call.response, 400, "cursor is the next of an answer before");
     filter.until = filter.until.empty() ? cursor : std::min(filter.until, cursor);
   }
-  const auto page = co_await mail_.find(filter, start, limit, Load::head, deadline_of(call.target));
+  auto page = co_await mail_.find(filter, start, limit, Load::head, deadline_of(call.target));
   if (!page) co_return answer_error(call.response, page.error());
+  std::string summaries;
+  const auto show = [&](Message& message) -> store::Async<void> {
+    if (!summaries.empty()) summaries.push_back(',');
+    append_summary_json(summaries, message);
+    co_return store::Result<void>();
+  };
+  const auto shown = co_await each_message(*page, show);
+  if (!shown) co_return answer_error(call.response, shown.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   object.number("total", static_cast<int64_t>(page->total));
   object.boolean("exact", page->exact);
-  {
-    JsonArrayWriter messages(object.key("messages"));
-    for (const auto& message : page->messages) append_summary_json(messages.element(), message);
-  }
-  if (page->found == limit)
-    object.string("next", page->last);
+  object.key("messages").append("[").append(summaries).append("]");
+  if (page->ids.size() == limit)
+    object.string("next", page->ids.back());
   else
     object.key("next").append("null");
 }
@@ -123,9 +172,8 @@ awaitable<void> Api::v3_get(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
   call.response.content_type = kJson;
-  append_whole_message(
-      call.response.body, *message,
-      fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id)));
+  const auto base = fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id));
+  co_await mail_.aside(message->size, [&] { append_whole_message(call.response.body, *message, base); });
 }
 
 awaitable<void> Api::v3_update(Call& call) {
@@ -171,7 +219,7 @@ awaitable<void> Api::v3_delete_found(Call& call) {
   if (!filter) co_return answer_error(call.response, 400, filter.error());
   if (filter->empty())
     co_return answer_error(call.response, 400, "query says which; to delete all: DELETE /api/v1/messages");
-  const auto removed = co_await mail_.remove_found(std::move(*filter));
+  const auto removed = co_await mail_.remove_found(std::move(*filter), deadline_of(call.target, kLongDelete));
   if (!removed) co_return answer_error(call.response, removed.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
@@ -190,56 +238,24 @@ awaitable<void> Api::v3_raw(Call& call) {
 awaitable<void> Api::v3_html(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  const auto parsed = mime::parse(message->raw);
-  const auto* html = parsed.html();
-  if (!html) co_return answer_error(call.response, 404, "the message has no HTML");
-  call.response.content_type = "text/html; charset=utf-8";
-  add_sandbox(call.response);
-  call.response.body = mime::clean_html(html->text(), [&](std::string_view content_id) {
-    for (size_t i = 0; i < parsed.parts.size(); ++i)
-      if (parsed.parts[i].content_id == content_id && is_picture(parsed.parts[i].content_type))
-        return fmt::format("{}/api/v3/messages/{}/parts/{}", options_.web_path,
-                           net::percent_encode(message->id), i);
-    return std::string();
-  });
+  const auto base = fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id));
+  co_await mail_.aside(message->size, [&] { show_html(call.response, *message, base); });
 }
 
 awaitable<void> Api::v3_text(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  const auto parsed = mime::parse(message->raw);
-  call.response.content_type = "text/plain; charset=utf-8";
-  add_sandbox(call.response);
-  if (parsed.text())
-    call.response.body = parsed.text()->text();
-  else if (parsed.html())
-    call.response.body = mime::html_to_text(parsed.html()->text());
+  co_await mail_.aside(message->size, [&] { show_text(call.response, *message); });
 }
 
 awaitable<void> Api::v3_part(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  const auto parsed = mime::parse(message->raw);
-  const auto& text = call.captured[1];
-  size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number >= parsed.parts.size())
-    co_return answer_error(call.response, 404, "the message has no such part");
-  const auto& part = parsed.parts[number];
-  call.response.add_header("Content-Type", is_picture(part.content_type) || part.is_attachment()
-                                               ? quoted(part.content_type)
-                                               : "application/octet-stream");
-  const auto name = part.filename.empty() ? fmt::format("part-{}", number) : part.filename;
-  call.response.add_header("Content-Disposition",
-                           fmt::format("{}; filename=\"{}\"; filename*=UTF-8''{}",
-                                       is_picture(part.content_type) ? "inline" : "attachment", quoted(name),
-                                       net::percent_encode(name)));
-  add_sandbox(call.response);
-  call.response.body = part.content();
+  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.captured[1]); });
 }
 
 awaitable<void> Api::v3_inboxes(Call& call) {
-  const auto inboxes = co_await mail_.inboxes();
+  const auto inboxes = co_await mail_.inboxes(deadline_of(call.target));
   if (!inboxes) co_return answer_error(call.response, inboxes.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
@@ -261,7 +277,7 @@ awaitable<void> Api::v3_inbox(Call& call) {
 awaitable<void> Api::v3_inbox_delete(Call& call) {
   Filter filter;
   filter.keys.push_back({.word = inbox_key(call.captured.front())});
-  const auto removed = co_await mail_.remove_found(std::move(filter));
+  const auto removed = co_await mail_.remove_found(std::move(filter), deadline_of(call.target, kLongDelete));
   if (!removed) co_return answer_error(call.response, removed.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
@@ -280,11 +296,11 @@ awaitable<void> Api::v3_tags(Call& call) {
 }
 
 awaitable<void> Api::v3_stats(Call& call) {
-  const auto total = co_await mail_.count();
+  const auto total = co_await mail_.count(deadline_of(call.target));
   if (!total) co_return answer_error(call.response, total.error());
   Filter unread;
   unread.labels.push_back({.word = kReadLabel, .negated = true});
-  const auto page = co_await mail_.find(unread, 0, 0, Load::head, deadline_of(call.target));
+  const auto page = co_await mail_.find(unread, 0, 0, Load::keys, deadline_of(call.target));
   if (!page) co_return answer_error(call.response, page.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);

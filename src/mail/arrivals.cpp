@@ -63,7 +63,8 @@ void Arrivals::publish(const std::string& id) {
 
 awaitable<void> Arrivals::look_for_others(Mail& mail) {
   const auto from = mail.now() - std::chrono::nanoseconds(mail.options().settle).count() - 1'000'000'000;
-  const auto ids = co_await mail.tail(id_prefix(from) + "|");
+  Pace pace;
+  const auto ids = co_await mail.tail(id_prefix(from) + "|", pace);
   if (!ids) co_return;
   for (auto id = ids->rbegin(); id != ids->rend(); ++id) publish(*id);
 }

@@ -146,22 +146,23 @@ std::expected<Assertion, std::string> parse_assertion(std::string_view text, Tim
   return assertion;
 }
 
-std::vector<std::string> failures(const Assertion& assertion, size_t total,
-                                  const std::vector<Message>& found) {
+std::vector<std::string> count_failures(const Assertion& assertion, size_t total) {
   std::vector<std::string> wrong;
   if (total < assertion.least)
     wrong.push_back(fmt::format("{} messages match, and at least {} should", total, assertion.least));
   if (assertion.most && total > *assertion.most)
     wrong.push_back(fmt::format("{} messages match, and at most {} should", total, *assertion.most));
-  for (const auto& message : found) {
-    if (assertion.each.empty()) break;
-    const auto parsed = mime::parse(message.raw);
-    for (const auto& expectation : assertion.each) {
-      const auto values = values_of(message, parsed, expectation.field);
-      if (holds(expectation, values)) continue;
-      wrong.push_back(fmt::format("message {}: {} should be so: {} '{}', but {}", message.id,
-                                  expectation.field, expectation.how, expectation.value, shown(values)));
-    }
+  return wrong;
+}
+
+std::vector<std::string> message_failures(const Assertion& assertion, const Message& message) {
+  std::vector<std::string> wrong;
+  const auto parsed = mime::parse(message.raw);
+  for (const auto& expectation : assertion.each) {
+    const auto values = values_of(message, parsed, expectation.field);
+    if (holds(expectation, values)) continue;
+    wrong.push_back(fmt::format("message {}: {} should be so: {} '{}', but {}", message.id, expectation.field,
+                                expectation.how, expectation.value, shown(values)));
   }
   return wrong;
 }

@@ -34,8 +34,8 @@ struct Assertion {
 // A sentence if it cannot be understood.
 std::expected<Assertion, std::string> parse_assertion(std::string_view json, TimePoint now);
 
-// What is wrong, in sentences; nothing: it holds. `total` is how many the query finds.
-std::vector<std::string> failures(const Assertion& assertion, size_t total,
-                                  const std::vector<Message>& found);
+// What is wrong, in sentences; nothing: it holds. With how many the query finds, and with one of them, whole.
+std::vector<std::string> count_failures(const Assertion& assertion, size_t total);
+std::vector<std::string> message_failures(const Assertion& assertion, const Message& message);
 
 }  // namespace tabella::mail

@@ -30,6 +30,8 @@ class Pieces {
       add(field, address.address);
     }
   }
+  // How much of an encoded text can matter: quoted-printable makes three of one, and lines end.
+  size_t encoded_left() const { return 4 * left_; }
 
  private:
   search::Document& document_;
@@ -58,7 +60,7 @@ void add_part(Pieces& pieces, const mime::Part& part) {
     return;
   }
   if (!part.is_text()) return;
-  const auto text = part.text();
+  const auto text = part.text_within(pieces.encoded_left());
   pieces.add(search::kAnyField, part.content_type == "text/html" ? mime::html_to_text(text) : text);
   // MailHog's users search for what stands in the message as it was sent.
   if (part.content_type == "text/html" || part.encoding == "quoted-printable")

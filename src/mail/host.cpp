@@ -13,6 +13,7 @@ namespace asio = boost::asio;
 using asio::awaitable;
 using smtp::Credentials;
 using smtp::Envelope;
+using smtp::Login;
 using smtp::Reply;
 
 class MailHost::Session final : public smtp::Host {
@@ -36,24 +37,27 @@ class MailHost::Session final : public smtp::Host {
     return jim_.refuses(Step::At::login, chances_, credentials.user, {});
   }
 
-  awaitable<bool> may_log_in(Credentials credentials) override {
+  awaitable<Login> may_log_in(Credentials credentials) override {
     auto* passwords = host_.passwords_;
-    if (!passwords) co_return true;
+    if (!passwords) co_return Login::right;
+    const auto as_login = [](bool right) { return right ? Login::right : Login::wrong; };
     if (!credentials.challenge.empty()) {
       const auto password = passwords->plain_password(credentials.user);
-      co_return password&& equal_in_constant_time(to_hex(hmac_md5(*password, credentials.challenge)),
-                                                  credentials.digest);
+      co_return as_login(
+          password &&
+          equal_in_constant_time(to_hex(hmac_md5(*password, credentials.challenge)), credentials.digest));
     }
     if (!passwords->is_slow(credentials.user, credentials.password))
-      co_return passwords->check(credentials.user, credentials.password);
+      co_return as_login(passwords->check(credentials.user, credentials.password));
     const auto waiting = wait_in_line(*passwords);
-    if (!waiting) co_return false;
-    co_return co_await asio::co_spawn(
+    if (!waiting) co_return Login::busy;
+    const bool right = co_await asio::co_spawn(
         host_.slow_,
         [passwords, credentials]() -> awaitable<bool> {
           co_return passwords->check(credentials.user, credentials.password);
         },
         asio::use_awaitable);
+    co_return as_login(right);
   }
 
   awaitable<Reply> take(Envelope envelope) override {

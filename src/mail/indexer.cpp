@@ -41,14 +41,15 @@ Async<bool> Indexer::work() {
 }
 
 Async<bool> Indexer::take_in() {
+  Pace pace;
   auto manifest = co_await index_.manifest();
   if (!manifest) co_return error_of(manifest);
   mail_.heed(*manifest);
   // The longest that any process on this store has asked for.
   const auto settle = std::max<int64_t>(mail_.options().settle.count(), manifest->settle) * 1'000'000;
-  const auto settled = id_prefix(mail_.now() - settle);
+  const auto settled = id_prefix(mail_.settled(settle));
   if (manifest->indexed_to > settled) co_return false;
-  auto messages = co_await mail_.next(manifest->indexed_to, settled, kTakenAtOnce, Load::whole);
+  auto messages = co_await mail_.next(manifest->indexed_to, settled, kTakenAtOnce, Load::whole, pace);
   if (!messages) co_return error_of(messages);
   auto next = *manifest;
   if (messages->empty()) {
@@ -68,6 +69,7 @@ Async<bool> Indexer::take_in() {
   search::SegmentBuilder builder;
   std::vector<search::Document> documents;
   for (const auto& message : *messages) {
+    co_await pace.go_on();
     auto document = document_of(message, mime::parse(message.raw));
     builder.add(document);
     document.keys.clear();
@@ -89,11 +91,13 @@ Async<bool> Indexer::take_in() {
 
 // Replaces segments [begin, end) by one that has what is alive of them.
 Async<void> Indexer::replace(Manifest next, size_t begin, size_t end) {
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock());
+  Pace pace;
+  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
   if (!snapshot) co_return error_of(snapshot);
   if (snapshot->manifest().version != next.version) co_return store::Result<void>();
   std::vector<search::MergeInput> inputs;
   for (size_t i = begin; i < end; ++i) {
+    co_await pace.go_on();
     const auto& segment = next.segments[i];
     search::MergeInput input;
     auto entries = co_await index_.entries(segment);
@@ -144,7 +148,8 @@ Async<bool> Indexer::drop_unused(search::SegmentInfo segment) {
 }
 
 Async<bool> Indexer::merge_some() {
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock());
+  Pace pace;
+  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
   if (!snapshot) co_return error_of(snapshot);
   const auto& segments = snapshot->manifest().segments;
   // What has expired as a whole, or is mostly gone.
@@ -210,19 +215,21 @@ Async<bool> Indexer::clear_away() {
 
 // Notes about messages that went before they were indexed, or whose segment was made anew without them.
 Async<bool> Indexer::forget_gone() {
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock());
+  Pace pace;
+  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
   if (!snapshot) co_return error_of(snapshot);
   const auto& manifest = snapshot->manifest();
   if (manifest.version == forgot_at_) co_return false;
   auto gone = co_await index_.gone();
   if (!gone) co_return error_of(gone);
   if (!gone->empty()) {
-    auto located = co_await snapshot->locate(*gone);
+    auto located = co_await snapshot->locate(*gone, pace);
     if (!located) co_return error_of(located);
     size_t needed = 0;
     for (const auto& slots : *located) needed += slots.count();
     std::vector<std::string> needless;
     for (const auto& id : *gone) {
+      co_await pace.go_on();
       // Whoever still reads a condemned segment needs them, too.
       const auto covers = [&](const search::SegmentInfo& s) { return id >= s.first && id <= s.last; };
       const bool read = std::ranges::any_of(manifest.condemned, covers, &search::Condemned::segment);
@@ -233,6 +240,7 @@ Async<bool> Indexer::forget_gone() {
       std::vector<std::string> kept;
       for (size_t i = 0; i < located->size(); ++i) {
         if ((*located)[i].count() == 0) continue;
+        co_await pace.go_on();
         auto entries = co_await index_.entries(manifest.segments[i]);
         if (!entries) co_return error_of(entries);
         for (size_t slot = 0; slot < entries->size(); ++slot)
@@ -252,11 +260,12 @@ Async<bool> Indexer::keep_to_limit() {
   const auto most = mail_.options().most_messages;
   if (most == 0) co_return false;
   constexpr size_t kAtOnce = 500;
-  auto total = co_await mail_.count();
+  Pace pace;
+  auto total = co_await mail_.count(Deadline::max());
   if (!total) co_return error_of(total);
   if (*total <= most) co_return false;
   const size_t over = std::min(*total - most, kAtOnce);
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock());
+  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
   if (!snapshot) co_return error_of(snapshot);
   std::vector<std::string> ids;
   if (const size_t indexed = snapshot->count(); indexed > 0) {
@@ -265,7 +274,7 @@ Async<bool> Indexer::keep_to_limit() {
     if (!entries) co_return error_of(entries);
     for (auto& entry : *entries) ids.push_back(std::move(entry.id));
   } else {
-    auto oldest = co_await mail_.next(snapshot->manifest().indexed_to, "~", over, Load::head);
+    auto oldest = co_await mail_.next(snapshot->manifest().indexed_to, "~", over, Load::head, pace);
     if (!oldest) co_return error_of(oldest);
     for (auto& message : *oldest) ids.push_back(std::move(message.id));
   }

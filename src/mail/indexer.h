@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <string>
 
 #include "mail/service.h"
 
@@ -21,9 +23,29 @@ class Indexer {
   // Ends what takes long, soon. From any thread.
   void stop() { stopping_ = true; }
 
+  // Drops the index and builds it anew from the table, which nothing but the messages is needed for. Safe
+  // while others use the store; their searches read the table itself meanwhile.
+  struct Rebuilt {
+    size_t messages = 0;  // in the table, not counting those that have expired
+    size_t indexed = 0;   // of them; the rest has not settled yet, and is indexed when it has
+  };
+  using Progress = std::function<void(const std::string& step)>;
+  store::Async<Rebuilt> rebuild(const Progress& progress);
+
   void write_metrics(metrics::Exposition& out) const;
 
  private:
+  // What the table holds.
+  struct Inventory {
+    size_t messages = 0;
+    Nanoseconds oldest = 0;
+    uint64_t granularities = 0;
+  };
+  store::Async<void> finish_deleting();
+  store::Async<void> start_over(const std::string& indexed_to, uint64_t traits);
+  store::Async<Inventory> take_inventory(const Progress& progress);
+  store::Async<void> index_all(size_t messages, const Progress& progress);
+
   store::Async<bool> take_in();        // settled messages
   store::Async<bool> merge_some();     // segments that are small, or hold much that is gone
   store::Async<bool> clear_away();     // segments that nobody reads any more

@@ -1,13 +1,13 @@
 // What waits for messages: server-sent events, the WebSocket, wait and assertions with time.
+#include <utility>
+
 #include <fmt/format.h>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include "base/text.h"
 #include "item/json.h"
 #include "mail/api.h"
 #include "mail/assertions.h"
-#include "mail/mailhog.h"
 #include "mail/summary.h"
 #include "net/listener.h"
 #include "net/websocket.h"
@@ -26,78 +26,57 @@ constexpr std::chrono::seconds kKeepAlive{30};
 constexpr std::chrono::seconds kWriteTimeout{30};
 constexpr size_t kChecked = 100;
 
-// Each line of the JSON behind "data: ".
-std::string event_of(std::string_view json) {
-  std::string event;
-  for (const auto line : split(json, '\n')) event.append("data: ").append(line).append("\n");
-  return event + "\n";
-}
-
 }  // namespace
-
-// The next message, as MailHog shows it; nothing when the time is over.
-awaitable<std::optional<std::string>> Api::next_message_json(Arrivals::Subscription& arrivals,
-                                                             SteadyClock::time_point until) {
-  const auto id = co_await arrivals.next(until);
-  if (!id) co_return std::nullopt;
-  const auto message = co_await mail_.load(*id);
-  if (!message || !*message) co_return std::nullopt;
-  std::string json;
-  append_message_json(json, **message, mail_.options().hostname);
-  co_return json;
-}
 
 awaitable<void> Api::v1_events(Call& call) {
   call.response.content_type = "text/event-stream";
   call.response.add_header("Cache-Control", "no-cache");
-  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
-  call.response.then = [this, arrivals](net::Connection& connection, std::string) -> awaitable<void> {
+  const auto listener = feed_.listen(co_await asio::this_coro::executor, Feed::Form::server_sent_events);
+  call.response.then = [this, listener](net::Connection& connection, std::string) -> awaitable<void> {
+    // A write that waits for a reader who does not read ends with the connection.
+    listener->when_dropped([&connection] { connection.transport().close(); });
     auto last = SteadyClock::now();
-    while (!stopping_ && !connection.draining()) {
-      auto json = co_await next_message_json(*arrivals, SteadyClock::now() + kSlice);
-      std::string event;
-      if (json)
-        event = event_of(*json);
-      else if (SteadyClock::now() - last > kKeepAlive)
-        event = "keepalive: \n\n";
-      if (event.empty()) continue;
+    while (!stopping_ && !connection.draining() && !listener->dropped()) {
+      auto batch = co_await listener->next(SteadyClock::now() + kSlice);
+      if (batch.empty() && SteadyClock::now() - last > kKeepAlive) batch.text = "keepalive: \n\n";
+      if (batch.empty()) continue;
       last = SteadyClock::now();
-      if (!co_await connection.write_all({asio::buffer(event), asio::const_buffer()}, kWriteTimeout))
+      if (!co_await connection.write_all({asio::buffer(batch.text), asio::buffer(batch.rest)}, kWriteTimeout))
         co_return;
       connection.never_expire();
+      co_await listener->rest();
     }
   };
 }
 
 awaitable<void> Api::v2_websocket(Call& call) {
   if (!net::accept_websocket(call.request, call.response)) co_return;
-  const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
-  call.response.then = [this, arrivals](net::Connection& connection, std::string unread) -> awaitable<void> {
+  const auto listener = feed_.listen(co_await asio::this_coro::executor, Feed::Form::websocket);
+  call.response.then = [this, listener](net::Connection& connection, std::string unread) -> awaitable<void> {
+    listener->when_dropped([&connection] { connection.transport().close(); });
     std::string answers;
-    const auto write = [&](std::string frame) -> awaitable<bool> {
+    const auto write = [&](std::string_view text, std::string_view rest) -> awaitable<bool> {
       const bool written =
-          co_await connection.write_all({asio::buffer(frame), asio::const_buffer()}, kWriteTimeout);
+          co_await connection.write_all({asio::buffer(text), asio::buffer(rest)}, kWriteTimeout);
       connection.never_expire();
       co_return written;
     };
     const auto tell = [&]() -> awaitable<void> {
       auto last = SteadyClock::now();
-      while (!stopping_ && !connection.draining()) {
-        auto json = co_await next_message_json(*arrivals, SteadyClock::now() + kSlice);
-        auto frames = std::exchange(answers, {});
-        if (json)
-          frames += net::websocket_text(*json + "\n");
-        else if (SteadyClock::now() - last > kKeepAlive)
-          frames += net::websocket_ping();
-        if (frames.empty()) continue;
+      while (!stopping_ && !connection.draining() && !listener->dropped()) {
+        auto batch = co_await listener->next(SteadyClock::now() + kSlice);
+        batch.text.insert(0, std::exchange(answers, {}));
+        if (batch.empty() && SteadyClock::now() - last > kKeepAlive) batch.text = net::websocket_ping();
+        if (batch.empty()) continue;
         last = SteadyClock::now();
-        if (!co_await write(std::move(frames))) co_return;
+        if (!co_await write(batch.text, batch.rest)) co_return;
+        co_await listener->rest();
       }
     };
     connection.never_expire();
     using asio::experimental::awaitable_operators::operator||;
     co_await (tell() || net::drain_websocket(connection, std::move(unread), answers));
-    if (!answers.empty()) co_await write(std::move(answers));
+    if (!answers.empty()) co_await write(answers, {});
   };
 }
 
@@ -109,34 +88,65 @@ awaitable<void> Api::v3_wait(Call& call) {
   const auto deadline = deadline_of(call.target);
   // Listening begins before looking: nothing comes in between.
   const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
-  auto page = co_await mail_.find(*filter, 0, 1, Load::whole, SteadyClock::now() + kKeepAlive);
+  auto page = co_await mail_.find(*filter, 0, 1, Load::head, SteadyClock::now() + kKeepAlive);
   if (!page) co_return answer_error(call.response, page.error());
   std::optional<Message> found;
   if (!page->messages.empty()) found = std::move(page->messages.front());
+  Pace pace;
   while (!found && !stopping_ && SteadyClock::now() < deadline) {
-    const auto id = co_await arrivals->next(std::min(deadline, SteadyClock::now() + kSlice));
+    co_await pace.go_on();
+    auto id = co_await arrivals->next(std::min(deadline, SteadyClock::now() + kSlice));
     if (!id) continue;
-    auto message = co_await mail_.load(*id);
-    if (!message) co_return answer_error(call.response, message.error());
-    if (!*message) continue;
-    if (matches(*filter, document_of(**message, mime::parse((*message)->raw)), labels_of(**message)))
-      found = std::move(*message);
+    std::vector<std::string> ids;
+    ids.push_back(std::move(*id));
+    auto messages = co_await mail_.load_some(std::move(ids), Load::head);
+    if (!messages) co_return answer_error(call.response, messages.error());
+    if (messages->empty()) continue;
+    auto& message = messages->front();
+    const auto document = co_await mail_.document(message);
+    if (!document) co_return answer_error(call.response, document.error());
+    if (matches(*filter, **document, labels_of(message))) found = std::move(message);
   }
   if (!found) co_return answer_error(call.response, 404, "no message that matches came in time");
+  if (const auto completed = co_await mail_.complete(*found); !completed)
+    co_return answer_error(call.response, completed.error());
   call.response.content_type = kJson;
-  append_summary_json(call.response.body, *found);
+  co_await mail_.aside(found->size, [&] { append_summary_json(call.response.body, *found); });
+}
+
+store::Async<void> Api::check(const Assertion& assertion, std::string id, std::vector<std::string>& wrong) {
+  std::vector<std::string> ids;
+  ids.push_back(std::move(id));
+  auto messages = co_await mail_.load_some(std::move(ids), Load::head);
+  if (!messages) co_return store::error_of(messages);
+  for (auto& message : *messages) {
+    auto room = room_for_one();
+    auto completed = co_await complete(message, room, SteadyClock::now() + kKeepAlive);
+    if (!completed) co_return store::error_of(completed);
+    const auto look = [&] { return message_failures(assertion, message); };
+    auto sentences = co_await mail_.aside(message.raw.size(), look);
+    wrong.insert(wrong.end(), sentences.begin(), sentences.end());
+  }
+  co_return store::Result<void>();
 }
 
 awaitable<void> Api::v3_assert(Call& call) {
   const auto assertion = parse_assertion(call.request.body, mail_.clock().now());
   if (!assertion) co_return answer_error(call.response, 400, assertion.error());
   const auto deadline = SteadyClock::now() + assertion->timeout;
+  Pace pace;
   const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   while (true) {
-    auto page = co_await mail_.find(assertion->filter, 0, kChecked, Load::whole,
+    auto page = co_await mail_.find(assertion->filter, 0, kChecked, Load::keys,
                                     SteadyClock::now() + kKeepAlive, Total::exact);
     if (!page) co_return answer_error(call.response, page.error());
-    auto wrong = failures(*assertion, page->total, page->messages);
+    auto wrong = count_failures(*assertion, page->total);
+    for (const auto& message : page->messages) {
+      if (assertion->each.empty()) break;
+      co_await pace.go_on();
+      const auto checked = co_await check(*assertion, message.id, wrong);
+      if (!checked) co_return answer_error(call.response, checked.error());
+    }
     if (!assertion->each.empty() && page->total > page->messages.size())
       wrong.push_back(fmt::format("only the newest {} of {} messages were looked at: narrow the query",
                                   page->messages.size(), page->total));

@@ -1,14 +1,21 @@
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
+#include "item/json.h"
 #include "mail/assertions.h"
 #include "mail/content.h"
 #include "mail/document.h"
+#include "mail/feed.h"
 #include "mail/id.h"
 #include "mail/jim.h"
 #include "mail/mailhog.h"
 #include "mail/query.h"
+#include "mail/service.h"
 #include "mail/webhooks.h"
 #include "mime/message.h"
+#include "mime/utf8.h"
+#include "support/empty_store.h"
+#include "support/run.h"
 
 namespace tabella::mail {
 namespace {
@@ -199,9 +206,75 @@ TEST(Assertion, NamesWhatIsWrong) {
   ASSERT_TRUE(assertion) << assertion.error();
   std::vector<Message> found;
   found.push_back(message("X-Kind: a\r\nSubject: fine\r\n\r\n"));
-  EXPECT_TRUE(failures(*assertion, 1, found).empty());
+  EXPECT_TRUE(count_failures(*assertion, 1).empty());
+  EXPECT_TRUE(message_failures(*assertion, found[0]).empty());
   found.push_back(message("X-Kind: b\r\nSubject: spam\r\n\r\n"));
-  EXPECT_EQ(failures(*assertion, 2, found).size(), 3u);
+  EXPECT_EQ(count_failures(*assertion, 2).size(), 1u);
+  EXPECT_EQ(message_failures(*assertion, found[1]).size(), 2u);
+}
+
+// However it is cut into pieces, no character is, and what is no UTF-8 is replaced as it would be in one.
+TEST(MailHogJson, IsMadeInPiecesThatFitTogether) {
+  for (size_t shift = 0; shift < 4; ++shift) {
+    auto raw = "Subject: long\r\n\r\n" + std::string(shift, '.');
+    while (raw.size() < 300'000)
+      raw +=
+          "Gr\xC3\xBC\xC3\x9F"
+          "e, \xE6\x97\xA5\xF0\x9F\x98\x80 \x80\xE6\x97\r\n";
+    const auto mail = message(raw);
+    MessageJson json(mail, "h");
+    std::string all;
+    size_t pieces = 0;
+    for (bool more = true; more; ++pieces) {
+      std::string piece;
+      more = json.next(piece);
+      EXPECT_LT(piece.size(), 300'000u);
+      all += piece;
+    }
+    EXPECT_GT(pieces, 8u);
+    std::string at_once;
+    append_message_json(at_once, mail, "h");
+    EXPECT_EQ(all, at_once);
+    item::JsonDocument document;
+    const auto parsed = document.parse(all);
+    ASSERT_TRUE(parsed);
+    EXPECT_EQ(parsed->find("Raw")->find("Data")->string(),
+              mime::to_valid_utf8(raw.substr(0, raw.size() - 2)));
+    EXPECT_EQ(parsed->find("Content")->find("Headers")->find("Subject")->kind(),
+              item::JsonValue::Kind::array);
+  }
+}
+
+TEST(Event, HasBothFormsOfOneText) {
+  const Event event(R"({"ID":"x"})");
+  EXPECT_EQ(event.server_sent(), "data: {\"ID\":\"x\"}\n\n");
+  EXPECT_EQ(event.json(), "{\"ID\":\"x\"}\n");
+  EXPECT_EQ(event.frame_head(), "\x81\x0b");
+}
+
+// Takes what is put, as slowly as a disk that is in trouble.
+class SlowStore final : public test::EmptyStore {
+ public:
+  explicit SlowStore(ManualClock& clock) : clock_(clock) {}
+  store::Async<store::WriteResult> put_item(store::PutItemRequest) override {
+    ++puts;
+    clock_.advance(std::chrono::seconds{30});
+    co_return store::WriteResult{};
+  }
+  int puts = 0;
+
+ private:
+  ManualClock& clock_;
+};
+
+TEST(Mail, IsWrittenOnceHoweverLongThatTakes) {
+  ManualClock clock;
+  SlowStore store(clock);
+  Mail mail(store, clock, {});
+  smtp::Envelope envelope{.from = "a@x.org", .to = {"b@y.org"}, .data = "Subject: slow\r\n\r\n"};
+  const auto id = test::run(mail.take(std::move(envelope)));
+  ASSERT_TRUE(id) << id.error().message;
+  EXPECT_EQ(store.puts, 1);
 }
 
 }  // namespace

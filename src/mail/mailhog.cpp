@@ -1,9 +1,10 @@
 #include "mail/mailhog.h"
 
-#include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "item/json.h"
 #include "mail/model.h"
@@ -16,6 +17,8 @@ using item::JsonArrayWriter;
 using item::JsonObjectWriter;
 
 namespace {
+
+constexpr size_t kSlice = 64 * 1024;  // of a text that is written at once
 
 std::vector<std::string>* find_any_case(Content& content, std::string_view name) {
   for (auto& [key, values] : content.headers)
@@ -52,40 +55,128 @@ void append_path(std::string& out, const std::string& address) {
   object.string("Params", "");
 }
 
-// Each level of parts has the text of those below it once more: there is an end to that.
-struct Room {
-  size_t left;
+// How it begins, not in the middle of a character.
+std::string_view beginning(std::string_view text) {
+  if (text.size() <= kSlice) return text;
+  size_t end = kSlice;
+  while (end > kSlice - 3 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+// Puts the pieces together: long texts stay where they are, in the message.
+class MessageJsonMaker {
+ public:
+  explicit MessageJsonMaker(MessageJson& json) : json_(json) {}
+
+  void add(const Message& message, const std::string& hostname);
+
+ private:
+  void add_long_text(std::string_view text);
+  void add_content(const Content& content, bool with_parts);
+  void add_mime(const Content& content);
+
+  MessageJson& json_;
+  std::string out_;
+  size_t room_ = 0;  // each level of parts has the text of those below it once more: there is an end to that
 };
 
-void append_mime(std::string& out, const Content& content, Room& room);
+void MessageJsonMaker::add_long_text(std::string_view text) {
+  if (text.size() <= kSlice) return append_text(out_, text);
+  out_.push_back('"');
+  json_.pieces_.push_back({.json = std::exchange(out_, {}), .text = text});
+  out_.push_back('"');
+}
 
-void append_content(std::string& out, const Content& content, bool with_parts, Room& room) {
-  JsonObjectWriter object(out);
+void MessageJsonMaker::add_content(const Content& content, bool with_parts) {
+  JsonObjectWriter object(out_);
   {
     JsonObjectWriter headers(object.key("Headers"));
     for (const auto& [name, values] : content.headers) append_strings(headers.key(name), values);
   }
-  const bool fits = content.body.size() <= room.left;
-  if (fits) room.left -= content.body.size();
-  append_text(object.key("Body"), fits ? content.body : std::string_view());
+  const bool fits = content.body.size() <= room_;
+  if (fits) room_ -= content.body.size();
+  object.key("Body");
+  add_long_text(fits ? content.body : std::string_view());
   object.number("Size", static_cast<int64_t>(content.size));
+  object.key("MIME");
   if (with_parts)
-    append_mime(object.key("MIME"), content, room);
+    add_mime(content);
   else
-    object.key("MIME").append("null");
+    out_.append("null");
 }
 
-void append_mime(std::string& out, const Content& content, Room& room) {
+void MessageJsonMaker::add_mime(const Content& content) {
   if (!content.parts) {
-    out.append("null");
+    out_.append("null");
     return;
   }
-  JsonObjectWriter object(out);
+  JsonObjectWriter object(out_);
   JsonArrayWriter parts(object.key("Parts"));
-  for (const auto& part : *content.parts) append_content(parts.element(), part, true, room);
+  for (const auto& part : *content.parts) {
+    parts.element();
+    add_content(part, true);
+  }
 }
 
-}  // namespace
+void MessageJsonMaker::add(const Message& message, const std::string& hostname) {
+  std::string_view raw = message.raw;
+  if (raw.ends_with("\r\n")) raw.remove_suffix(2);
+  auto content = parse_content(raw);
+  content.size = message.whole ? content.size : message.size;
+  add_trace(content, message, hostname);
+  {
+    JsonObjectWriter object(out_);
+    object.string("ID", message.id);
+    append_path(object.key("From"), message.from);
+    {
+      JsonArrayWriter to(object.key("To"));
+      for (const auto& address : message.to) append_path(to.element(), address);
+    }
+    room_ = 3 * raw.size() + (1u << 20);
+    object.key("Content");
+    add_content(content, false);
+    object.string("Created", time_text(message.created));
+    object.key("MIME");
+    add_mime(content);
+    JsonObjectWriter envelope(object.key("Raw"));
+    append_text(envelope.key("From"), message.from);
+    append_strings(envelope.key("To"), message.to);
+    envelope.key("Data");
+    add_long_text(raw);
+    append_text(envelope.key("Helo"), message.helo);
+  }
+  json_.pieces_.push_back({.json = std::move(out_), .text = {}});
+}
+
+MessageJson::MessageJson(const Message& message, const std::string& hostname) {
+  MessageJsonMaker(*this).add(message, hostname);
+}
+
+bool MessageJson::next(std::string& out) {
+  for (const auto enough = out.size() + kSlice; out.size() < enough;) {
+    if (piece_ == pieces_.size()) return false;
+    auto& [json, text] = pieces_[piece_];
+    if (at_ == 0) out.append(json);
+    const auto slice = beginning(text.substr(at_));
+    if (is_valid_utf8(slice))
+      append_json_text(out, slice);
+    else
+      append_json_text(out, mime::to_valid_utf8(slice));
+    at_ += slice.size();
+    if (at_ < text.size()) continue;
+    ++piece_;
+    at_ = 0;
+  }
+  return true;
+}
+
+void append_message_json(std::string& out, const Message& message, const std::string& hostname) {
+  MessageJson json(message, hostname);
+  while (json.next(out)) {
+  }
+}
 
 PathParts split_path(std::string_view address) {
   PathParts parts;
@@ -104,30 +195,6 @@ void add_trace(Content& content, const Message& message, const std::string& host
     add_value(content, "Message-ID", std::string(short_id(message.id)));
   add_value(content, "Received", received_value(message, hostname));
   add_value(content, "Return-Path", fmt::format("<{}>", message.from));
-}
-
-void append_message_json(std::string& out, const Message& message, const std::string& hostname) {
-  std::string_view raw = message.raw;
-  if (raw.ends_with("\r\n")) raw.remove_suffix(2);
-  auto content = parse_content(raw);
-  content.size = message.whole ? content.size : message.size;
-  add_trace(content, message, hostname);
-  JsonObjectWriter object(out);
-  object.string("ID", message.id);
-  append_path(object.key("From"), message.from);
-  {
-    JsonArrayWriter to(object.key("To"));
-    for (const auto& address : message.to) append_path(to.element(), address);
-  }
-  Room room{.left = 3 * raw.size() + (1u << 20)};
-  append_content(object.key("Content"), content, false, room);
-  object.string("Created", time_text(message.created));
-  append_mime(object.key("MIME"), content, room);
-  JsonObjectWriter envelope(object.key("Raw"));
-  append_text(envelope.key("From"), message.from);
-  append_strings(envelope.key("To"), message.to);
-  append_text(envelope.key("Data"), raw);
-  append_text(envelope.key("Helo"), message.helo);
 }
 
 }  // namespace tabella::mail

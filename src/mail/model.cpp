@@ -271,13 +271,20 @@ std::optional<Message> to_message(item::ItemView row) {
   if (const auto bytes = row.find(message.chunks > 0 ? "Head" : "Bytes"); bytes && bytes->type() == Type::B)
     message.raw = bytes->content();
   message.whole = message.chunks == 0;
-  message.size = message.whole ? message.raw.size() : static_cast<uint64_t>(store::number_of(row, "Size"));
+  // mhdynamo's have no size of their own; without the message there is nothing else to go by.
+  message.size =
+      message.whole && msg ? message.raw.size() : static_cast<uint64_t>(store::number_of(row, "Size"));
   const auto read = row.find(kRead);
   message.read = read && read->type() == Type::BOOL && read->boolean();
   if (const auto tags = row.find(kTags); tags && tags->type() == Type::SS)
     for (item::Elements elements(*tags); elements.next();) message.tags.emplace_back(elements.content());
   std::ranges::sort(message.tags);
   return message;
+}
+
+store::Projection without_message() {
+  return {.text = "CreatedDate, ID, Expires, Chunks, Body, #size, Tags, #read",
+          .names = {{"#size", "Size"}, {"#read", kRead}}};
 }
 
 Item key_of(const std::string& id, Granularity granularity) {

@@ -117,50 +117,9 @@ void append_headers(std::string& html, const mime::Message& parsed) {
   html += "</table>";
 }
 
-}  // namespace
-
-awaitable<void> Api::page_list(Call& call) {
-  const auto query = call.target.get("q");
-  const auto start = number_in(call.target, "start", 0);
-  const auto& base = options_.web_path;
-  auto html = begin_page(base, query.empty() ? "Messages" : query, query);
-  const auto filter = parse_query(query, mail_.clock().now());
-  if (!filter) {
-    html += fmt::format("<p class=\"empty\">{}</p>", escape_html(filter.error()));
-    co_return answer_page(call.response, std::move(html));
-  }
-  const auto page = co_await mail_.find(*filter, start, kPage, Load::head, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
-  if (page->messages.empty()) {
-    html += query.empty() ? "<p class=\"empty\">No mail yet. Send some to the SMTP port, and reload.</p>"
-                          : "<p class=\"empty\">Nothing matches.</p>";
-  } else {
-    html += "<table class=\"list\">";
-    for (const auto& message : page->messages) append_row(html, base, message);
-    html += "</table>";
-  }
-  html += "<p class=\"row\"><nav>";
-  const auto search = query.empty() ? "" : "&q=" + net::percent_encode(query);
-  if (start > 0)
-    html += fmt::format("<a href=\"{}/?start={}{}\">← newer</a>", base, start > kPage ? start - kPage : 0,
-                        search);
-  if (start + page->messages.size() < page->total)
-    html += fmt::format("<a href=\"{}/?start={}{}\">older →</a>", base, start + kPage, search);
-  html += fmt::format("</nav><span>{}{} messages</span>", page->exact ? "" : "about ", page->total);
-  if (page->total > 0 && query.empty())
-    html += fmt::format("<form method=\"post\" action=\"{}/delete-all\"><button>Delete all</button></form>",
-                        base);
-  html += "</p>";
-  answer_page(call.response, std::move(html));
-}
-
-awaitable<void> Api::page_message(Call& call) {
-  const auto message = co_await load_or_answer(call);
-  if (!message) co_return;
-  if (!message->read) co_await mail_.set_read(message->id, true);
-  const auto parsed = mime::parse(message->raw);
-  const auto& base = options_.web_path;
-  const auto id = net::percent_encode(message->id);
+std::string message_page(const std::string& base, const Message& message, std::string shown) {
+  const auto parsed = mime::parse(message.raw);
+  const auto id = net::percent_encode(message.id);
   const auto api = fmt::format("{}/api/v3/messages/{}", base, id);
   auto html = begin_page(base, parsed.subject, "");
   html += fmt::format("<h2>{}</h2><table>",
@@ -168,15 +127,14 @@ awaitable<void> Api::page_message(Call& call) {
   const auto line = [&](std::string_view name, const std::string& value) {
     if (!value.empty()) html += fmt::format("<tr><th>{}<td>{}", name, escape_html(value));
   };
-  line("From", shown_address(parsed.from, message->from));
-  line("To", shown_address(parsed.to, fmt::format("{}", fmt::join(message->to, ", "))));
+  line("From", shown_address(parsed.from, message.from));
+  line("To", shown_address(parsed.to, fmt::format("{}", fmt::join(message.to, ", "))));
   if (!parsed.cc.empty()) line("Cc", shown_address(parsed.cc, ""));
-  line("Delivered to", mime::to_valid_utf8(fmt::format("{}", fmt::join(message->to, ", "))));
-  line("Received", short_time(message->created));
+  line("Delivered to", mime::to_valid_utf8(fmt::format("{}", fmt::join(message.to, ", "))));
+  line("Received", short_time(message.created));
   html += "</table>";
   static constexpr Tab kTabs[] = {
       {"html", "HTML"}, {"text", "Plain"}, {"source", "Source"}, {"headers", "Headers"}, {"parts", "Parts"}};
-  auto shown = call.target.get("tab");
   if (shown.empty()) shown = parsed.html() ? "html" : "text";
   html += "<div class=\"tabs\">";
   for (const auto& [name, label] : kTabs)
@@ -192,14 +150,14 @@ awaitable<void> Api::page_message(Call& call) {
   } else if (shown == "source") {
     html += fmt::format(
         "<pre>{}</pre><p><a href=\"{}/raw\">Download</a></p>",
-        escape_html(mime::to_valid_utf8(std::string_view(message->raw).substr(0, kShownSource))), api);
+        escape_html(mime::to_valid_utf8(std::string_view(message.raw).substr(0, kShownSource))), api);
   } else if (shown == "headers") {
     append_headers(html, parsed);
   } else if (shown == "parts") {
     append_parts(html, api, parsed);
   } else {
-    const auto text = parsed.text()   ? parsed.text()->text()
-                      : parsed.html() ? mime::html_to_text(parsed.html()->text())
+    const auto text = parsed.text()   ? parsed.text()->text_within(kShownSource)
+                      : parsed.html() ? mime::html_to_text(parsed.html()->text_within(kShownSource))
                                       : "";
     html += fmt::format("<pre>{}</pre>", escape_html(text));
   }
@@ -211,7 +169,58 @@ awaitable<void> Api::page_message(Call& call) {
       "host\" required>"
       "<input name=\"port\" value=\"25\" size=\"5\" aria-label=\"Port\"><button>Release</button></form></p>",
       base, id, base, id);
+  return html;
+}
+
+}  // namespace
+
+awaitable<void> Api::page_list(Call& call) {
+  const auto query = call.target.get("q");
+  const auto start = number_in(call.target, "start", 0);
+  const auto& base = options_.web_path;
+  auto html = begin_page(base, query.empty() ? "Messages" : query, query);
+  const auto filter = parse_query(query, mail_.clock().now());
+  if (!filter) {
+    html += fmt::format("<p class=\"empty\">{}</p>", escape_html(filter.error()));
+    co_return answer_page(call.response, std::move(html));
+  }
+  auto page = co_await mail_.find(*filter, start, kPage, Load::head, deadline_of(call.target));
+  if (!page) co_return answer_error(call.response, page.error());
+  const size_t count = page->messages.size() + page->later.size();
+  if (count == 0) {
+    html += query.empty() ? "<p class=\"empty\">No mail yet. Send some to the SMTP port, and reload.</p>"
+                          : "<p class=\"empty\">Nothing matches.</p>";
+  } else {
+    html += "<table class=\"list\">";
+    const auto show = [&](Message& message) -> store::Async<void> {
+      append_row(html, base, message);
+      co_return store::Result<void>();
+    };
+    const auto shown = co_await each_message(*page, show);
+    if (!shown) co_return answer_error(call.response, shown.error());
+    html += "</table>";
+  }
+  html += "<p class=\"row\"><nav>";
+  const auto search = query.empty() ? "" : "&q=" + net::percent_encode(query);
+  if (start > 0)
+    html += fmt::format("<a href=\"{}/?start={}{}\">← newer</a>", base, start > kPage ? start - kPage : 0,
+                        search);
+  if (start + count < page->total)
+    html += fmt::format("<a href=\"{}/?start={}{}\">older →</a>", base, start + kPage, search);
+  html += fmt::format("</nav><span>{}{} messages</span>", page->exact ? "" : "about ", page->total);
+  if (page->total > 0 && query.empty())
+    html += fmt::format("<form method=\"post\" action=\"{}/delete-all\"><button>Delete all</button></form>",
+                        base);
+  html += "</p>";
   answer_page(call.response, std::move(html));
+}
+
+awaitable<void> Api::page_message(Call& call) {
+  const auto message = co_await load_or_answer(call);
+  if (!message) co_return;
+  if (!message->read) co_await mail_.set_read(message->id, true);
+  const auto make = [&] { return message_page(options_.web_path, *message, call.target.get("tab")); };
+  answer_page(call.response, co_await mail_.aside(message->size, make));
 }
 
 awaitable<void> Api::page_delete(Call& call) {

@@ -39,7 +39,8 @@ Mail::Mail(store::Store& store, const Clock& clock, MailOptions options)
       clock_(clock),
       options_(std::move(options)),
       index_(store, options_.index),
-      granularities_(own_trait() | 1u << static_cast<unsigned>(Granularity::day)) {}
+      granularities_(own_trait() | 1u << static_cast<unsigned>(Granularity::day)),
+      settle_(options_.settle.count()) {}
 
 std::vector<store::TablePlan> Mail::plans(const MailOptions& options) {
   return {messages_plan(options.messages), search::Index::plan(options.index)};
@@ -54,6 +55,31 @@ Nanoseconds Mail::next_time() {
   while (!last_time_.compare_exchange_weak(last, std::max(time, last + 1))) {
   }
   return std::max(time, last + 1);
+}
+
+// While it is there, the indexer does not go past the message: it would not be found.
+class Mail::UnderWay {
+ public:
+  UnderWay(Mail& mail, Nanoseconds created) : mail_(mail) {
+    const std::lock_guard lock(mail_.under_way_mutex_);
+    place_ = mail_.under_way_.insert(created);
+  }
+  ~UnderWay() {
+    const std::lock_guard lock(mail_.under_way_mutex_);
+    mail_.under_way_.erase(place_);
+  }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+
+ private:
+  Mail& mail_;
+  std::multiset<Nanoseconds>::iterator place_;
+};
+
+Nanoseconds Mail::settled(Nanoseconds settle) const {
+  const auto before = now() - settle;
+  const std::lock_guard lock(under_way_mutex_);
+  return under_way_.empty() ? before : std::min(before, *under_way_.begin());
 }
 
 // A message that does not fit into an item goes into several, before it gets its id: a message that can be
@@ -73,9 +99,10 @@ Async<void> Mail::put_chunks_if_needed(Message& message) {
   co_return co_await store::write_all(store_, options_.messages, std::move(writes));
 }
 
-// Gives the message an id and puts it under that. False if it took so long that it may not be seen there.
-Async<bool> Mail::put(Message& message) {
+// Gives the message an id and puts it under that. How long it took until it could be seen there.
+Async<Elapsed> Mail::put(Message& message) {
   message.created = next_time();
+  const UnderWay under_way(*this, message.created);
   message.expires = message.created / kSecond + options_.time_to_live.count();
   message.id = make_id(message.created, options_.hostname);
   const auto begun = clock_.elapsed();
@@ -92,13 +119,33 @@ Async<bool> Mail::put(Message& message) {
   auto put = co_await store_.put_item({.table = options_.messages, .item = std::move(*item)});
   if (!put) co_return error_of(put);
   // By both clocks: the one stands still while the machine sleeps, the other may be set.
-  const auto patience = options_.settle / 2;
-  co_return clock_.elapsed() - begun < patience&& std::chrono::nanoseconds(now() - message.created) <
-      patience;
+  co_return std::max(clock_.elapsed() - begun, std::chrono::nanoseconds(now() - message.created));
+}
+
+// Whether a message that took so long to arrive is found: our own indexer has waited for it, others have not.
+// Somebody who has asked for a longer time to settle is another process.
+bool Mail::is_in_time(Elapsed took) const {
+  const std::chrono::milliseconds settle(settle_.load());
+  const bool alone = !options_.shared && settle == options_.settle;
+  return alone || took < settle / 2;
+}
+
+// Makes the indexers of all processes stay so far behind.
+Async<void> Mail::ask_for_settle(std::chrono::milliseconds settle) {
+  while (true) {
+    auto manifest = co_await index_.manifest();
+    if (!manifest) co_return error_of(manifest);
+    heed(*manifest);
+    if (manifest->settle >= settle.count()) co_return store::Result<void>();
+    manifest->settle = settle.count();
+    auto committed = co_await index_.commit(std::move(*manifest));
+    if (!committed) co_return error_of(committed);
+  }
 }
 
 Async<std::string> Mail::take(smtp::Envelope envelope) {
-  constexpr int kMostTries = 5;
+  constexpr int kMostTries = 3;
+  constexpr std::chrono::milliseconds kLongestSettle = std::chrono::minutes{5};
   Message message;
   message.helo = std::move(envelope.helo);
   message.peer = std::move(envelope.peer);
@@ -114,16 +161,20 @@ Async<std::string> Mail::take(smtp::Envelope envelope) {
     co_return error_of(written);
   }
   for (int tries = 1;; ++tries) {
-    auto in_time = co_await put(message);
-    if (!in_time || (!*in_time && tries == kMostTries)) ++failed_;
-    if (!in_time) co_return error_of(in_time);
-    if (*in_time) break;
-    if (tries == kMostTries)
-      co_return store::fail(store::ErrorCode::unavailable, "the store takes too long to keep a message");
-    // The indexer may have gone past it: it would not be seen. It comes again, as a newer one.
+    auto took = co_await put(message);
+    if (!took) ++failed_;
+    if (!took) co_return error_of(took);
+    if (is_in_time(*took)) break;
+    // The indexer of another process may have gone past it: it would not be seen. It comes again, as a newer
+    // one, once all have been asked to wait as long as this store needs: so it is not late each time.
     log::warning("the store took long to keep a message: it is stored again as a newer one");
     auto removed = co_await remove_item(message);
+    const auto needed = 3 * std::chrono::ceil<std::chrono::milliseconds>(*took);
+    if (removed) removed = co_await ask_for_settle(std::min(needed, kLongestSettle));
+    if (removed && tries < kMostTries) continue;
+    ++failed_;
     if (!removed) co_return error_of(removed);
+    co_return store::fail(store::ErrorCode::unavailable, "the store takes too long to keep a message");
   }
   ++taken_;
   taken_bytes_ += message.size;
@@ -132,6 +183,9 @@ Async<std::string> Mail::take(smtp::Envelope envelope) {
 
 void Mail::heed(const search::Manifest& manifest) {
   granularities_ |= static_cast<unsigned>(manifest.traits);
+  auto settle = settle_.load();
+  while (settle < manifest.settle && !settle_.compare_exchange_weak(settle, manifest.settle)) {
+  }
   const auto indexed = created_of(manifest.indexed_to).value_or(0);
   auto last = last_time_.load();
   while (last < indexed && !last_time_.compare_exchange_weak(last, indexed)) {

@@ -35,7 +35,9 @@ Async<bool> Mail::remove(std::string id) {
 
 Async<void> Mail::remove_many(std::vector<std::string> ids, bool noted) {
   constexpr size_t kAtOnce = 100;
+  Pace pace;
   for (size_t at = 0; at < ids.size(); at += kAtOnce) {
+    co_await pace.go_on();
     auto removed =
         co_await remove_some(std::span(ids).subspan(at, std::min(kAtOnce, ids.size() - at)), noted);
     if (!removed) co_return error_of(removed);
@@ -43,14 +45,28 @@ Async<void> Mail::remove_many(std::vector<std::string> ids, bool noted) {
   co_return store::Result<void>();
 }
 
+// What the index has of messages that the table has not: somebody else has deleted them, over the store's own
+// API.
+Async<void> Mail::forget(std::vector<std::string> ids) {
+  // The indexer takes the notes away once it has made their segments anew: long before that.
+  constexpr int64_t kLong = 100LL * 365 * 86400;
+  std::vector<std::pair<std::string, int64_t>> gone;
+  for (const auto& id : ids) gone.emplace_back(id, now() / kSecond + kLong);
+  auto said = co_await index_.add_gone(gone);
+  if (!said) co_return error_of(said);
+  co_return co_await index_.remove_documents(ids, ids);
+}
+
 // First it is said that they are gone — the indexer may be taking them in at this moment — then they go.
 Async<void> Mail::remove_some(std::span<const std::string> ids, bool noted) {
   constexpr size_t kMayHaveSeveralRows = 100 * 1024;  // of its document
-  // All that is needed to remove it, and little to read.
-  store::Projection without_message{.text = "CreatedDate, ID, Expires, Chunks, Body, #size, Tags, #read",
-                                    .names = {{"#size", "Size"}, {"#read", kRead}}};
-  auto messages = co_await load_some(ids, std::move(without_message));
+  auto messages = co_await read_rows(ids, without_message());
   if (!messages) co_return error_of(messages);
+  std::vector<std::string> missing;
+  for (const auto& id : ids)
+    if (!noted && !messages->contains(id)) missing.push_back(id);
+  auto forgotten = co_await forget(std::move(missing));
+  if (!forgotten) co_return error_of(forgotten);
   std::vector<std::pair<std::string, int64_t>> gone;
   std::vector<std::string> documents;
   std::vector<std::string> large;
@@ -81,11 +97,12 @@ Async<void> Mail::remove_some(std::span<const std::string> ids, bool noted) {
 // The segments go all at once, by a new manifest; their rows and messages follow (mail/indexer.h). The tail
 // goes one by one.
 Async<void> Mail::remove_all() {
+  Pace pace;
   while (true) {
     auto manifest = co_await index_.manifest();
     if (!manifest) co_return error_of(manifest);
     heed(*manifest);
-    auto ids = co_await tail(manifest->indexed_to);
+    auto ids = co_await tail(manifest->indexed_to, pace);
     if (!ids) co_return error_of(ids);
     if (!manifest->segments.empty()) {
       auto next = std::move(*manifest);
@@ -101,18 +118,21 @@ Async<void> Mail::remove_all() {
   }
 }
 
-Async<size_t> Mail::remove_found(Filter filter) {
+// From the newest to the oldest: each round looks only at what is older than the round before has seen. So it
+// ends, whatever the index says, and what comes meanwhile stays.
+Async<size_t> Mail::remove_found(Filter filter, Deadline deadline) {
   constexpr size_t kAtOnce = 500;
   size_t removed = 0;
   while (true) {
-    auto page = co_await find(filter, 0, kAtOnce, Load::head, Deadline::max());
+    auto page = co_await find(filter, 0, kAtOnce, Load::keys, deadline);
     if (!page) co_return error_of(page);
-    if (page->found == 0) co_return removed;
+    if (page->ids.empty()) co_return removed;
     std::vector<std::string> ids;
     for (const auto& message : page->messages) ids.push_back(message.id);
     removed += ids.size();
     auto done = co_await remove_many(std::move(ids));
     if (!done) co_return error_of(done);
+    filter.until = page->ids.back();
   }
 }
 

@@ -1,5 +1,6 @@
 // How messages are found again: the index and the tail together.
 #include <algorithm>
+#include <iterator>
 
 #include "mail/service.h"
 #include "mime/message.h"
@@ -12,27 +13,21 @@ using item::Value;
 using store::Async;
 using store::error_of;
 
-using SteadyClock = std::chrono::steady_clock;
-
 namespace {
 
-constexpr size_t kMostRecent = 32u << 20;  // bytes of documents of the tail that are kept
-constexpr size_t kCut = 24 * 1024;         // of a message that an answer has no room for
-constexpr size_t kPageBytes = 64u << 20;   // of raw messages in one answer
+constexpr size_t kMostRecent = 32u << 20;    // bytes of documents of the tail that are kept
+constexpr size_t kPageBytes = 4u << 20;      // of messages that a page has in memory, and a few more
+constexpr size_t kIndexedBytes = 64u << 20;  // of messages that are indexed together
 // How long a search goes on for an exact total, once it has its page.
 constexpr std::chrono::milliseconds kEnough{15};
 constexpr Nanoseconds kFurthestBack = 3660 * 86400 * kSecond;
-
-std::unexpected<store::Error> too_late() {
-  return store::fail(store::ErrorCode::unavailable, "it took longer than it was given");
-}
 
 bool is_gone_segment(const store::Error& error) { return error.code == store::ErrorCode::resource_not_found; }
 
 }  // namespace
 
-Async<Snapshot> Mail::snapshot() {
-  auto taken = co_await Snapshot::take(index_, clock_);
+Async<Snapshot> Mail::snapshot(Pace& pace) {
+  auto taken = co_await Snapshot::take(index_, clock_, pace);
   if (taken) heed(taken->manifest());
   co_return taken;
 }
@@ -66,17 +61,22 @@ store::QueryRequest Mail::query_partition(const std::string& partition, const st
   return request;
 }
 
-Async<std::vector<std::string>> Mail::tail(std::string after) {
+Async<std::vector<std::string>> Mail::tail(std::string after, Pace& pace) {
   std::vector<std::string> ids;
   const auto seconds = now() / kSecond;
   for (const auto& partition : partitions(after)) {
     auto request = query_partition(partition, after);
     request.options.projection = "ID, Expires";
-    auto rows = co_await store::query_all(store_, std::move(request));
-    if (!rows) co_return error_of(rows);
-    for (const auto& row : *rows) {
-      auto id = store::text_of(row, kId);
-      if (store::number_of(row, "Expires") > seconds && created_of(id)) ids.push_back(std::move(id));
+    while (true) {
+      if (!co_await pace.go_on()) co_return search::too_late();
+      auto page = co_await store_.query(request);
+      if (!page) co_return error_of(page);
+      for (const auto& row : page->items) {
+        auto id = store::text_of(row, kId);
+        if (store::number_of(row, "Expires") > seconds && created_of(id)) ids.push_back(std::move(id));
+      }
+      if (!page->last_key) break;
+      request.options.start_key = std::move(page->last_key);
     }
   }
   std::ranges::sort(ids, std::greater<>());
@@ -86,16 +86,18 @@ Async<std::vector<std::string>> Mail::tail(std::string after) {
 // Of one granularity. `complete_to`: up to which id nothing is left out; empty: to the end.
 Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::string& after,
                                           const std::string& until, size_t most, Load load,
-                                          std::string& complete_to) {
+                                          std::string& complete_to, Pace& pace) {
   std::vector<Message> messages;
   size_t bytes = 0;
   for (const auto& partition : partitions(after, granularity)) {
     auto request = query_partition(partition, after);
     while (true) {
       request.options.limit = static_cast<int64_t>(std::max<size_t>(most - messages.size(), 1));
+      if (!co_await pace.go_on()) co_return search::too_late();
       auto page = co_await store_.query(request);
       if (!page) co_return error_of(page);
       for (const auto& row : page->items) {
+        if (!co_await pace.go_on()) co_return search::too_late();
         auto message = to_message(row);
         if (!message) continue;
         if (message->id > until) co_return messages;
@@ -105,7 +107,7 @@ Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::st
         }
         bytes += message->raw.size();
         messages.push_back(std::move(*message));
-        if (messages.size() < most && bytes < kPageBytes) continue;
+        if (messages.size() < most && bytes < kIndexedBytes) continue;
         complete_to = messages.back().id;
         co_return messages;
       }
@@ -116,12 +118,13 @@ Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::st
   co_return messages;
 }
 
-Async<std::vector<Message>> Mail::next(std::string after, std::string until, size_t most, Load load) {
+Async<std::vector<Message>> Mail::next(std::string after, std::string until, size_t most, Load load,
+                                       Pace& pace) {
   std::vector<Message> messages;
   std::string bound;
   for (const auto granularity : kGranularities) {
     std::string complete_to;
-    auto some = co_await next_of(granularity, after, until, most, load, complete_to);
+    auto some = co_await next_of(granularity, after, until, most, load, complete_to, pace);
     if (!some) co_return error_of(some);
     if (!complete_to.empty()) bound = bound.empty() ? complete_to : std::min(bound, complete_to);
     for (auto& message : *some) messages.push_back(std::move(message));
@@ -140,7 +143,10 @@ Async<std::shared_ptr<const search::Document>> Mail::document(Message& message) 
   }
   auto completed = co_await complete(message);
   if (!completed) co_return error_of(completed);
-  auto made = std::make_shared<const search::Document>(document_of(message, mime::parse(message.raw)));
+  const auto make = [&] {
+    return std::make_shared<const search::Document>(document_of(message, mime::parse(message.raw)));
+  };
+  auto made = co_await aside(message.raw.size(), make);
   if (!message.whole) co_return made;
   size_t bytes = 256;
   for (const auto& piece : made->pieces) bytes += piece.text.size() + sizeof piece;
@@ -153,18 +159,18 @@ Async<std::shared_ptr<const search::Document>> Mail::document(Message& message) 
   co_return made;
 }
 
-Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::string after,
-                                                   Deadline deadline) {
+Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::string after, Pace& pace) {
   std::vector<std::string> ids;
   const auto seconds = now() / kSecond;
   for (const auto& partition : partitions(after)) {
     auto request = query_partition(partition, after);
     // Page by page: the tail may be long, and its messages large.
     while (true) {
+      if (!co_await pace.go_on()) co_return search::too_late();
       auto page = co_await store_.query(request);
       if (!page) co_return error_of(page);
       for (const auto& row : page->items) {
-        if (SteadyClock::now() > deadline) co_return too_late();
+        if (!co_await pace.go_on()) co_return search::too_late();
         auto message = to_message(row);
         if (!message || message->expires <= seconds) continue;
         auto made = co_await document(*message);
@@ -179,9 +185,9 @@ Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::st
   co_return ids;
 }
 
-Async<size_t> Mail::count() {
+Async<size_t> Mail::count(Deadline deadline) {
   const Filter any;
-  auto page = co_await find(any, 0, 0, Load::head, Deadline::max());
+  auto page = co_await find(any, 0, 0, Load::keys, deadline);
   if (!page) co_return error_of(page);
   co_return page->total;
 }
@@ -193,30 +199,33 @@ Async<MessagePage> Mail::list(size_t start, size_t limit, Load load, Deadline de
 
 Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, Load load, Deadline deadline,
                               Total total) {
+  Pace pace(deadline);
   // A segment that was merged away meanwhile: the next look sees the one that took its place.
   for (int tries = 0;; ++tries) {
-    auto page = co_await find_once(filter, start, limit, load, deadline, total);
-    if (page || !is_gone_segment(page.error()) || tries == 3) co_return page;
+    auto page = co_await find_once(filter, start, limit, load, pace, total);
+    if (page || !is_gone_segment(page.error())) co_return page;
+    if (tries == 3)
+      co_return store::fail(store::ErrorCode::unavailable,
+                            "rows of the search index are missing; tabella mail reindex builds it anew");
   }
 }
 
-Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load,
-                                   Deadline deadline, Total total) {
-  auto taken = co_await snapshot();
+Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,
+                                   Total total) {
+  auto taken = co_await snapshot(pace);
   if (!taken) co_return error_of(taken);
   MessagePage page;
   std::vector<std::string> ids;  // of the tail, then those of the page
   const auto& after = taken->manifest().indexed_to;
   if (filter.empty()) {
-    auto all = co_await tail(after);
+    auto all = co_await tail(after, pace);
     if (!all) co_return error_of(all);
     ids = std::move(*all);
   } else {
-    auto matching = co_await find_in_tail(filter, after, deadline);
+    auto matching = co_await find_in_tail(filter, after, pace);
     if (!matching) co_return error_of(matching);
     ids = std::move(*matching);
   }
-  if (SteadyClock::now() > deadline) co_return too_late();
   const size_t in_tail = ids.size();
   ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(std::min(start, in_tail)));
   if (ids.size() > limit) ids.resize(limit);
@@ -227,30 +236,65 @@ Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t li
     if (!entries) co_return error_of(entries);
     for (auto& entry : *entries) ids.push_back(std::move(entry.id));
   } else {
-    const auto enough = total == Total::exact ? deadline : SteadyClock::now() + kEnough;
-    auto found = co_await taken->find(filter, skip, limit - ids.size(), enough, deadline);
+    const auto enough = total == Total::exact ? pace.deadline() : std::chrono::steady_clock::now() + kEnough;
+    auto found = co_await taken->find(filter, skip, limit - ids.size(), enough, pace);
     if (!found) co_return error_of(found);
     page.total = in_tail + found->total;
     page.exact = found->exact;
     for (auto& entry : found->entries) ids.push_back(std::move(entry.id));
   }
-  if (SteadyClock::now() > deadline) co_return too_late();
-  page.found = ids.size();
-  if (!ids.empty()) page.last = ids.back();
-  auto messages = co_await load_all(std::move(ids), load);
-  if (!messages) co_return error_of(messages);
-  page.messages = std::move(*messages);
+  page.ids = std::move(ids);
+  auto loaded = co_await load_page(page, load, pace);
+  if (!loaded) co_return error_of(loaded);
   co_return page;
+}
+
+// As many of its messages as may be in memory at once; of the rest, which are there.
+Async<void> Mail::load_page(MessagePage& page, Load load, Pace& pace) {
+  std::vector<std::string> missing;
+  size_t bytes = 0;
+  for (size_t at = 0; at < page.ids.size(); at += kLoadedAtOnce) {
+    if (!co_await pace.go_on()) co_return search::too_late();
+    const auto some = std::span(page.ids).subspan(at, std::min(kLoadedAtOnce, page.ids.size() - at));
+    const bool room = bytes < kPageBytes;
+    auto rows = co_await read_rows(
+        some, load == Load::head && room ? std::optional<store::Projection>() : without_message());
+    if (!rows) co_return error_of(rows);
+    for (const auto& id : some) {
+      const auto row = rows->find(id);
+      if (row == rows->end()) {
+        missing.push_back(id);
+      } else if (room) {
+        bytes += row->second.raw.size();
+        page.messages.push_back(std::move(row->second));
+      } else {
+        page.later.push_back(id);
+      }
+    }
+  }
+  if (missing.empty()) co_return store::Result<void>();
+  // The answer is right whether or not it can be written down for the next who asks.
+  page.total -= std::min(page.total, missing.size());
+  co_await forget(std::move(missing));
+  co_return store::Result<void>();
 }
 
 Async<void> Mail::complete(Message& message) {
   if (message.whole) co_return store::Result<void>();
-  auto rows = co_await store::get_all(store_, options_.messages, chunk_keys(message));
-  if (!rows) co_return error_of(rows);
-  std::ranges::sort(*rows, {}, [](const Item& row) { return store::text_of(row, kId); });
+  constexpr size_t kAtOnce = 16;  // so that it is in memory once, and not as rows besides
+  auto keys = chunk_keys(message);
   std::string raw;
   raw.reserve(message.size);
-  for (const auto& row : *rows) raw.append(chunk_bytes(row));
+  for (size_t at = 0; at < keys.size(); at += kAtOnce) {
+    const auto begin = keys.begin() + static_cast<ptrdiff_t>(at);
+    const auto end = keys.begin() + static_cast<ptrdiff_t>(std::min(at + kAtOnce, keys.size()));
+    auto rows = co_await store::get_all(
+        store_, options_.messages,
+        std::vector<Item>(std::make_move_iterator(begin), std::make_move_iterator(end)));
+    if (!rows) co_return error_of(rows);
+    std::ranges::sort(*rows, {}, [](const Item& row) { return store::text_of(row, kId); });
+    for (const auto& row : *rows) raw.append(chunk_bytes(row));
+  }
   // Somebody is deleting it: how it begins is all there is.
   if (raw.size() != message.size) co_return store::Result<void>();
   message.raw = std::move(raw);
@@ -258,11 +302,11 @@ Async<void> Mail::complete(Message& message) {
   co_return store::Result<void>();
 }
 
-Async<std::optional<Message>> Mail::load(std::string id) {
+Async<std::optional<Message>> Mail::load(std::string id, Load load) {
   if (!created_of(id)) co_return std::nullopt;
   std::vector<std::string> ids;
   ids.push_back(std::move(id));
-  auto messages = co_await load_all(ids, Load::whole);
+  auto messages = co_await load_some(ids, load);
   if (!messages) co_return error_of(messages);
   if (messages->empty()) co_return std::nullopt;
   // All were deleted, and the worker has not got to this one yet.
@@ -278,40 +322,26 @@ Async<std::optional<Message>> Mail::load(std::string id) {
   co_return std::move(messages->front());
 }
 
-Async<std::vector<Message>> Mail::load_all(std::vector<std::string> ids, Load load) {
-  constexpr size_t kAtOnce = 100;
+Async<std::vector<Message>> Mail::load_some(std::vector<std::string> ids, Load load) {
+  std::optional<store::Projection> projection;
+  if (load == Load::keys) projection = without_message();
+  auto rows = co_await read_rows(ids, std::move(projection));
+  if (!rows) co_return error_of(rows);
   std::vector<Message> messages;
-  size_t bytes = 0;
-  for (size_t at = 0; at < ids.size(); at += kAtOnce) {
-    const std::span some(ids.begin() + static_cast<ptrdiff_t>(at),
-                         ids.begin() + static_cast<ptrdiff_t>(std::min(at + kAtOnce, ids.size())));
-    auto found = co_await load_some(some, {});
-    if (!found) co_return error_of(found);
-    for (const auto& id : some) {
-      const auto entry = found->find(id);
-      if (entry == found->end()) continue;
-      auto& message = entry->second;
-      // An answer with all of many large messages would not fit into memory: of the last ones there is only
-      // how they begin.
-      const bool room = ids.size() == 1 || bytes + message.size <= kPageBytes;
-      if (load == Load::whole && room) {
-        auto completed = co_await complete(message);
-        if (!completed) co_return error_of(completed);
-      }
-      if (!room && message.whole && message.raw.size() > kCut) {
-        message.raw.resize(kCut);
-        message.raw.shrink_to_fit();
-        message.whole = false;
-      }
-      bytes += message.raw.size();
-      messages.push_back(std::move(message));
+  for (const auto& id : ids) {
+    const auto row = rows->find(id);
+    if (row == rows->end()) continue;
+    if (load == Load::whole) {
+      auto completed = co_await complete(row->second);
+      if (!completed) co_return error_of(completed);
     }
+    messages.push_back(std::move(row->second));
   }
   co_return messages;
 }
 
 // Those that are there, by id.
-Async<std::map<std::string, Message>> Mail::load_some(std::span<const std::string> ids,
+Async<std::map<std::string, Message>> Mail::read_rows(std::span<const std::string> ids,
                                                       std::optional<store::Projection> projection) {
   std::map<std::string, Message> found;
   const auto seconds = now() / kSecond;
@@ -332,13 +362,14 @@ Async<std::map<std::string, Message>> Mail::load_some(std::span<const std::strin
   co_return found;
 }
 
-Async<std::map<std::string, size_t>> Mail::inboxes() {
+Async<std::map<std::string, size_t>> Mail::inboxes(Deadline deadline) {
+  Pace pace(deadline);
   std::map<std::string, size_t> counts;
   std::string after;
   for (int tries = 0;; ++tries) {
-    auto taken = co_await snapshot();
+    auto taken = co_await snapshot(pace);
     if (!taken) co_return error_of(taken);
-    auto keys = co_await taken->keys();
+    auto keys = co_await taken->keys(pace);
     if (!keys && is_gone_segment(keys.error()) && tries < 3) continue;
     if (!keys) co_return error_of(keys);
     counts = std::move(*keys);
@@ -348,7 +379,7 @@ Async<std::map<std::string, size_t>> Mail::inboxes() {
   constexpr size_t kAtOnce = 500;
   const auto seconds = now() / kSecond;
   while (true) {
-    auto messages = co_await next(after, "~", kAtOnce, Load::head);
+    auto messages = co_await next(after, "~", kAtOnce, Load::head, pace);
     if (!messages) co_return error_of(messages);
     if (messages->empty()) break;
     for (const auto& message : *messages)

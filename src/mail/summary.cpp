@@ -22,9 +22,7 @@ std::string snippet(const mime::Message& parsed) {
   constexpr size_t kLongest = 200;
   const auto* part = parsed.text() ? parsed.text() : parsed.html();
   if (!part) return {};
-  auto shortened = *part;
-  shortened.source = shortened.source.substr(0, kLooked);
-  auto text = shortened.text();
+  auto text = part->text_within(kLooked);
   if (part->content_type == "text/html") text = mime::html_to_text(text);
   std::string line;
   for (const char c : text) {

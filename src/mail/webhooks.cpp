@@ -126,9 +126,9 @@ boost::asio::awaitable<void> Webhooks::deliver(const schedule::Firing& firing) {
   }
   if (!hook->query.empty()) {
     const auto filter = parse_query(hook->query, mail_.clock().now());
-    if (!filter ||
-        !matches(*filter, document_of(**message, mime::parse((*message)->raw)), labels_of(**message)))
-      co_return;
+    const auto document = co_await mail_.document(**message);
+    if (!document) throw std::runtime_error(document.error().message);
+    if (!filter || !matches(*filter, **document, labels_of(**message))) co_return;
   }
   try {
     co_await post(*hook, **message);

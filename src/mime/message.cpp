@@ -149,6 +149,15 @@ bool Part::is_attachment() const {
 
 std::string Part::content() const { return decode(source, encoding); }
 std::string Part::text() const { return from_charset(content(), charset); }
+std::string Part::text_within(size_t most) const {
+  if (source.size() <= most) return text();
+  auto bytes = decode(source.substr(0, most), encoding);
+  // A character that was cut in two would make the rest look as if it were no UTF-8.
+  size_t end = bytes.size();
+  while (end > 0 && bytes.size() - end < 3 && (static_cast<uint8_t>(bytes[end - 1]) & 0xc0) == 0x80) --end;
+  if (end > 0 && static_cast<uint8_t>(bytes[end - 1]) >= 0xc0) bytes.resize(end - 1);
+  return from_charset(bytes, charset);
+}
 size_t Part::size() const {
   return encoding == "base64" ? source.size() / 78 * 57 + source.size() % 78 * 3 / 4 : source.size();
 }

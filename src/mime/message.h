@@ -34,6 +34,8 @@ struct Part {
   std::string content() const;
   // Of a text: decoded, in UTF-8.
   std::string text() const;
+  // The same of no more than so many of its encoded bytes: how it begins.
+  std::string text_within(size_t most) const;
   // Roughly, without decoding it.
   size_t size() const;
 };

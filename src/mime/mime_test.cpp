@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "mime/encodings.h"
 #include "mime/fold.h"
 #include "mime/header.h"
@@ -88,6 +90,24 @@ TEST(Message, IsTakenApart) {
   EXPECT_EQ(message.parts[2].content(), "%PDF");
   EXPECT_EQ(message.parts[2].filename, "a.pdf");
   EXPECT_EQ(message.attachments(), 1u);
+}
+
+TEST(Message, TellsHowALongTextBegins) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "é日";
+  for (const auto* encoding : {"8bit", "base64"}) {
+    const bool plain = encoding == std::string_view("8bit");
+    const auto raw =
+        fmt::format("Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: {}\r\n\r\n{}",
+                    encoding, plain ? text : to_base64(text));
+    const auto message = parse(raw);
+    for (size_t most = 1; most < 40; ++most) {
+      const auto begins = message.text()->text_within(most);
+      EXPECT_TRUE(text.starts_with(begins)) << most << " of " << encoding << ": " << begins;
+      EXPECT_GT(begins.size() + 5, plain ? most : most * 3 / 4);
+    }
+    EXPECT_EQ(message.text()->text_within(raw.size()), text);
+  }
 }
 
 TEST(Message, HasLineFeedsOnlyToo) {

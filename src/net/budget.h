@@ -17,6 +17,9 @@ class BudgetShare {
   BudgetShare(const BudgetShare&) = delete;
   BudgetShare& operator=(const BudgetShare&) = delete;
 
+  // What it has of the budget.
+  size_t size() const { return mine_; }
+
   bool resize(size_t bytes) {
     const size_t counted = bytes > kFreeBuffer ? bytes : 0;
     if (counted > mine_ && used_ + (counted - mine_) > limit_) return false;

@@ -104,11 +104,8 @@ HeadResult parse_request_line(std::string_view line, RequestHead& head) {
   request.target = line.substr(first + 1, last - first - 1);
   const auto version = line.substr(last + 1);
   if (!is_token(request.method) || !is_target(request.target)) return HeadResult::malformed;
-  if (version == "HTTP/1.1")
-    request.keep_alive = true;
-  else if (version == "HTTP/1.0")
-    request.keep_alive = false;
-  else
+  request.keep_alive = request.chunks = version == "HTTP/1.1";
+  if (!request.keep_alive && version != "HTTP/1.0")
     return version.starts_with("HTTP/") ? HeadResult::unsupported_version : HeadResult::malformed;
   return HeadResult::complete;
 }
@@ -165,16 +162,21 @@ std::string_view take_line(std::string_view& rest) {
   return line;
 }
 
+std::optional<HttpHeaders::value_type> parse_header(std::string_view line) {
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto name = line.substr(0, colon);
+  const auto value = trim(line.substr(colon + 1));
+  if (!is_token(name) || !is_field_value(value)) return std::nullopt;
+  return std::pair(name, value);
+}
+
 // All lines up to the empty one.
 HeadResult parse_headers(std::string_view rest, HttpHeaders& headers) {
   while (rest != "\r\n") {
-    const auto line = take_line(rest);
-    const auto colon = line.find(':');
-    if (colon == std::string_view::npos) return HeadResult::malformed;
-    const auto name = line.substr(0, colon);
-    const auto value = trim(line.substr(colon + 1));
-    if (!is_token(name) || !is_field_value(value)) return HeadResult::malformed;
-    headers.emplace_back(name, value);
+    const auto header = parse_header(take_line(rest));
+    if (!header) return HeadResult::malformed;
+    headers.push_back(*header);
   }
   return HeadResult::complete;
 }
@@ -192,6 +194,14 @@ std::optional<std::string_view> find_header(const HttpHeaders& headers, std::str
   return std::nullopt;
 }
 
+namespace {
+
+auto count_headers(const HttpHeaders& headers, std::string_view name) {
+  return std::ranges::count_if(headers, [&](const auto& header) { return same_header(header.first, name); });
+}
+
+}  // namespace
+
 HeadResult parse_head(std::string_view bytes, RequestHead& head) {
   auto found = find_head(bytes);
   if (!found) return found.error();
@@ -208,6 +218,8 @@ HeadResult parse_head(std::string_view bytes, RequestHead& head) {
   head.chunked = framing.chunked;
   head.content_length = framing.content_length.value_or(0);
   head.request.keep_alive = framing.keep_alive;
+  if (result == HeadResult::complete && count_headers(head.request.headers, "host") > 1)
+    return HeadResult::malformed;
   head.expects_continue = same_header(head.request.header("expect"), "100-continue");
   return result;
 }
@@ -246,7 +258,9 @@ std::optional<std::string_view> ChunkedBody::take_line(std::string_view& bytes) 
 }
 
 bool ChunkedBody::begin_chunk(std::string_view line) {
-  const auto text = trim(line.substr(0, std::min(line.find(';'), line.size())));
+  if (!is_field_value(line)) return false;
+  auto text = line.substr(0, line.find(';'));
+  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), left_, 16);
   return error == std::errc{} && end == text.data() + text.size();
 }
@@ -278,6 +292,7 @@ ChunkedBody::State ChunkedBody::feed(std::string_view& bytes) {
         break;
       case Stage::trailer:
         if (line->empty()) return State::complete;
+        if (!parse_header(*line)) return State::malformed;
         break;
       case Stage::data: break;
     }
@@ -291,7 +306,7 @@ void append_response_head(std::string& out, const HttpResponse& response, bool c
     fmt::format_to(std::back_inserter(out), "HTTP/1.1 {} {}\r\n", response.status, reason(response.status));
   out.append("Server: Tabella\r\nDate: ").append(http_date());
   out.append("\r\n");
-  if (!response.then && response.status != 204 && response.status != 304)
+  if (!response.then && !response.stream && response.status != 204 && response.status != 304)
     out.append("Content-Length: ")
         .append(fmt::format_int(response.length.value_or(response.body.size())).c_str())
         .append("\r\n");

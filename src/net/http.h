@@ -14,6 +14,8 @@
 
 namespace tabella::net {
 
+class BodyWriter;
+class BudgetShare;
 class Connection;
 
 bool same_header(std::string_view a, std::string_view b);  // header names: case does not count
@@ -30,6 +32,8 @@ struct HttpRequest {
   HttpHeaders headers;
   std::string_view body;
   bool keep_alive = true;
+  BudgetShare* unpacked = nullptr;  // where a handler counts what it unpacks; may be null
+  bool chunks = true;               // whether the client can read a chunked answer: not in HTTP/1.0
 
   // Empty if there is none.
   std::string_view header(std::string_view name) const { return find_header(headers, name).value_or(""); }
@@ -45,6 +49,10 @@ struct HttpResponse {
   // If set, the connection is its own once the head and the body are out, and ends with it: for answers
   // without an end, and for other protocols. It gets what the client has sent beyond its request.
   std::function<boost::asio::awaitable<void>(Connection&, std::string unread)> then;
+  // If set, writes the body, piece by piece, once the head is out: for answers that are too large to be in
+  // memory. It must own what it uses: the request is gone by then. False: it could not be written to its end,
+  // and the connection is closed, so that nobody takes it for whole.
+  std::function<boost::asio::awaitable<bool>(BodyWriter&)> stream;
 
   void add_header(std::string_view name, std::string_view value) {
     headers.append(name).append(": ").append(value).append("\r\n");
@@ -57,6 +65,7 @@ struct HttpResponse {
     body.clear();
     length.reset();
     then = nullptr;
+    stream = nullptr;
   }
 };
 

@@ -57,8 +57,20 @@ TEST(RequestHead, KnowsWhenToKeepTheConnection) {
     return head.request.keep_alive;
   };
   EXPECT_FALSE(keeps("GET / HTTP/1.0\r\n\r\n"));
+  RequestHead head;
+  parse_head("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", head);
+  EXPECT_FALSE(head.request.chunks);
+  parse_head("GET / HTTP/1.1\r\n\r\n", head);
+  EXPECT_TRUE(head.request.chunks);
   EXPECT_TRUE(keeps("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n"));
   EXPECT_FALSE(keeps("GET / HTTP/1.1\r\nConnection: close\r\n\r\n"));
+}
+
+TEST(RequestHead, NamesOneHost) {
+  RequestHead head;
+  EXPECT_EQ(parse_head("GET / HTTP/1.1\r\nHost: a\r\n\r\n", head), HeadResult::complete);
+  EXPECT_EQ(parse_head("GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", head), HeadResult::malformed);
+  EXPECT_EQ(parse_head("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", head), HeadResult::malformed);
 }
 
 // Feeds the body in pieces of the given size, as a slow sender would.
@@ -92,6 +104,11 @@ TEST(ChunkedBody, IsDecodedHoweverItArrives) {
 
 TEST(ChunkedBody, RefusesBrokenAndEndlessOnes) {
   for (const char* text : {"x\r\n", "-1\r\n", "4\r\nWikiXX\r\n", "fffffffffffffffff\r\n", "\r\n"})
+    EXPECT_EQ(feed(text, 3), ChunkedBody::State::malformed) << text;
+  // What another parser might take for the end of a line, or for a request that follows.
+  for (const char* text :
+       {"4;a\nb\r\nWiki\r\n", "4;a\rb\r\nWiki\r\n", " 4\r\nWiki\r\n", "0\r\nTrailer\r\n\r\n",
+        "0\r\nTrail er: x\r\n\r\n", "0\r\nTrailer: a\nb\r\n\r\n", "0\r\n: x\r\n\r\n"})
     EXPECT_EQ(feed(text, 3), ChunkedBody::State::malformed) << text;
   EXPECT_EQ(feed("ffff\r\n", 3), ChunkedBody::State::too_large);
   EXPECT_EQ(feed(std::string(2000, 'a'), 100), ChunkedBody::State::malformed);

@@ -1,5 +1,6 @@
 #include "net/listener.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <unordered_set>
@@ -43,6 +44,7 @@ struct ListenerThread {
   SteadyClock::time_point now = SteadyClock::now();  // of the last sweep: good enough for timeouts
 
   void close_what_is_over();
+  void close_longest_waiting();
 };
 
 struct Listener::Impl : std::enable_shared_from_this<Listener::Impl> {
@@ -59,6 +61,11 @@ struct Listener::Impl : std::enable_shared_from_this<Listener::Impl> {
   awaitable<void> accept_loop();
   awaitable<void> sweep(size_t thread);
   void start(tcp::socket socket, size_t thread);
+  void refuse(tcp::socket socket) const;
+  bool is_full() const {
+    return connections >= options.max_connections ||
+           (options.limits && options.limits->connections_are_full());
+  }
 
   IoThreads& threads;
   const ListenOptions options;
@@ -75,11 +82,21 @@ Connection::Connection(ListenerThread& thread, tcp::socket socket)
     : thread_(thread), transport_(std::move(socket)) {
   thread_.connections.insert(this);
   ++thread_.listener->connections;
+  if (auto* limits = thread_.listener->options.limits) ++limits->connections;
 }
 
 Connection::~Connection() {
   thread_.connections.erase(this);
   --thread_.listener->connections;
+  if (auto* limits = thread_.listener->options.limits) --limits->connections;
+}
+
+void Connection::set_holding(bool holding) {
+  holding_since_ = holding ? std::optional(thread_.now) : std::nullopt;
+}
+
+void Connection::set_waiting(bool waiting) {
+  waiting_since_ = waiting ? std::optional(thread_.now) : std::nullopt;
 }
 
 void Connection::expire_in(std::chrono::milliseconds timeout) { deadline_ = thread_.now + timeout; }
@@ -87,10 +104,16 @@ bool Connection::draining() const { return thread_.listener->draining; }
 
 awaitable<bool> Connection::write_all(std::array<asio::const_buffer, 2> buffers,
                                       std::chrono::milliseconds timeout) {
+  // A slow line has its time; who only drips does not.
+  constexpr size_t kSlowest = 16 * 1024;  // bytes a second
   size_t left = asio::buffer_size(buffers);
+  const auto at_last = thread_.now + timeout + std::chrono::seconds(left / kSlowest);
   while (left > 0) {
     expire_in(timeout);
+    deadline_ = std::min(*deadline_, at_last);
+    set_holding(true);
     const auto [error, n] = co_await transport_.write_some(buffers);
+    set_holding(false);
     if (error) co_return false;
     left -= n;
     for (size_t skip = n; auto& buffer : buffers) {
@@ -115,12 +138,29 @@ awaitable<void> Connection::linger() {
 }
 
 void ListenerThread::close_what_is_over() {
+  constexpr std::chrono::seconds kPatience{5};
   now = SteadyClock::now();
+  const auto* limits = listener->options.limits;
+  const bool short_of_memory = limits && limits->memory_is_short();
   for (auto* connection : connections) {
-    const bool expired = connection->deadline_ && now > *connection->deadline_;
+    const bool unread = connection->holding_since_ && now - *connection->holding_since_ > kPatience;
+    const bool expired =
+        (connection->deadline_ && now > *connection->deadline_) || (short_of_memory && unread);
     if (expired || (listener->draining && connection->idle_) || listener->closing)
       connection->transport_.close();
   }
+}
+
+// Some of them at a time, so that looking for them costs little.
+void ListenerThread::close_longest_waiting() {
+  constexpr size_t kShare = 64;
+  std::vector<Connection*> waiting;
+  for (auto* connection : connections)
+    if (connection->waiting_since_) waiting.push_back(connection);
+  if (waiting.empty()) return;
+  const auto some = waiting.begin() + static_cast<ptrdiff_t>(1 + waiting.size() / kShare) - 1;
+  std::ranges::nth_element(waiting, some, {}, [](const auto* c) { return *c->waiting_since_; });
+  for (auto at = waiting.begin(); at <= some; ++at) (*at)->transport_.close();
 }
 
 void Listener::Impl::listen() {
@@ -143,7 +183,10 @@ awaitable<void> Listener::Impl::accept_loop() {
   size_t next = 0;
   asio::steady_timer pause(threads.at(0));
   while (!draining) {
-    if (connections >= options.max_connections) {
+    if (is_full() && !options.refusal) {
+      for (size_t i = 0; i < threads.size(); ++i)
+        asio::post(threads.at(i),
+                   [self = shared_from_this(), i] { self->states[i].close_longest_waiting(); });
       pause.expires_after(std::chrono::milliseconds(20));
       co_await pause.async_wait(kByValue);
       continue;
@@ -158,10 +201,23 @@ awaitable<void> Listener::Impl::accept_loop() {
       co_await pause.async_wait(kByValue);
       continue;
     }
+    if (options.refusal && is_full()) {
+      refuse(std::move(socket));
+      continue;
+    }
     asio::post(threads.at(thread), [self = shared_from_this(), thread, s = std::move(socket)]() mutable {
       self->start(std::move(s), thread);
     });
   }
+}
+
+// A few bytes fit into the buffer of a socket that has had none yet: nothing is waited for.
+void Listener::Impl::refuse(tcp::socket socket) const {
+  boost::system::error_code ignored;
+  socket.non_blocking(true, ignored);
+  if (!options.refusal->empty()) socket.send(asio::buffer(*options.refusal), 0, ignored);
+  socket.shutdown(tcp::socket::shutdown_send, ignored);
+  socket.close(ignored);
 }
 
 void Listener::Impl::start(tcp::socket socket, size_t thread) {

@@ -11,6 +11,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "net/limits.h"
 #include "net/threads.h"
 #include "net/transport.h"
 
@@ -20,6 +21,10 @@ struct ListenOptions {
   std::string host = "127.0.0.1";
   uint16_t port = 0;
   size_t max_connections = 20'000;
+  // What one connection too many is told before it is closed; empty: nothing. Without it such connections
+  // wait until others end, and know nothing of it.
+  std::optional<std::string> refusal;
+  Limits* limits = nullptr;  // of the process
 };
 
 struct ListenerThread;  // listener.cpp's
@@ -39,6 +44,12 @@ class Connection {
   void never_expire() { deadline_.reset(); }
   // An idle one is closed as soon as the listener stops; others may finish what they are at.
   void set_idle(bool idle) { idle_ = idle; }
+  // One that waits for a request yields to new ones when there are too many; the one that waits longest
+  // first.
+  void set_waiting(bool waiting);
+  // One that holds memory and waits for the other side is closed after some seconds while memory is short. To
+  // be set again with each sign of life.
+  void set_holding(bool holding);
   // Whether the listener is stopping: nothing new should begin.
   bool draining() const;
 
@@ -55,7 +66,10 @@ class Connection {
 
   ListenerThread& thread_;
   Transport transport_;
-  std::optional<std::chrono::steady_clock::time_point> deadline_;
+  using TimePoint = std::chrono::steady_clock::time_point;
+  std::optional<TimePoint> deadline_;
+  std::optional<TimePoint> waiting_since_;
+  std::optional<TimePoint> holding_since_;
   bool idle_ = true;
 };
 

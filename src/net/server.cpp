@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "net/body_writer.h"
 #include "net/budget.h"
 #include "net/listener.h"
 
@@ -26,7 +27,8 @@ struct HttpServer::Impl {
   const ServerOptions options;
   const Handler handler;
   std::optional<TlsIdentity> tls;
-  std::atomic<size_t> budget_used{0};
+  Limits own_limits{20'000, 512u << 20};
+  Limits& limits{options.limits ? *options.limits : own_limits};
   std::optional<Listener> listener;
 };
 
@@ -36,11 +38,16 @@ namespace {
 class HttpConnection {
  public:
   HttpConnection(HttpServer::Impl& server, Connection& connection)
-      : server_(server), connection_(connection), budget_(server.budget_used, server.options.body_budget) {}
+      : server_(server),
+        connection_(connection),
+        budget_(server.limits.memory_used, server.limits.memory),
+        unpacked_(server.limits.memory_used, server.limits.memory),
+        answer_(server.limits.memory_used, server.limits.memory) {}
 
   awaitable<void> run() {
     if (server_.tls) {
       connection_.expire_in(server_.options.head_timeout);
+      connection_.set_waiting(true);
       if (co_await connection_.transport().secure(*server_.tls)) co_return;
     }
     while (co_await serve_one()) {
@@ -62,13 +69,21 @@ class HttpConnection {
     }
     connection_.never_expire();  // the handler answers for its own waits
     response_.clear();
+    head.request.unpacked = &unpacked_;
     co_await server_.handler(head.request, response_);
-    if (head.request.method == "HEAD") {
+    if (!response_.stream) unpacked_.resize(0);
+    if (!answer_.resize(response_.body.capacity())) refuse_answer();
+    const bool only_head = head.request.method == "HEAD";
+    if (only_head) {
       response_.length = response_.body.size();
       response_.body.clear();
       response_.then = nullptr;
     }
-    const bool keep_alive = head.request.keep_alive && !connection_.draining();
+    const bool chunked = response_.stream && head.request.chunks;
+    if (chunked) response_.add_header("Transfer-Encoding", "chunked");
+    // A body that is neither chunked nor of a known length ends with the connection.
+    const bool keep_alive =
+        head.request.keep_alive && !connection_.draining() && (chunked || !response_.stream);
     if (response_.then) {
       if (co_await write(response_, true)) {
         connection_.set_idle(true);
@@ -76,10 +91,27 @@ class HttpConnection {
       }
       co_return false;
     }
-    const bool written = co_await write(response_, !keep_alive);
+    bool written = co_await write(response_, !keep_alive);
+    if (written && response_.stream && !only_head) {
+      BodyWriter body(connection_, chunked, server_.options.write_timeout);
+      written = co_await response_.stream(body);
+      if (written) written = co_await body.finish();
+    }
+    response_.stream = nullptr;  // with what it holds
+    unpacked_.resize(0);
     if (response_.body.capacity() > kFreeBuffer) response_ = {};
+    answer_.resize(0);
     consume(request_size);
     co_return written&& keep_alive;
+  }
+
+  // There is no room for it beside those of others.
+  void refuse_answer() {
+    response_ = {};
+    response_.status = 503;
+    response_.add_header("Retry-After", "1");
+    response_.content_type = "text/plain; charset=utf-8";
+    response_.body = "too many large answers are under way; try again\n";
   }
 
   std::string_view unread() const { return {buffer_.data() + begin_, end_ - begin_}; }
@@ -200,7 +232,11 @@ class HttpConnection {
       }
     }
     const auto into = asio::buffer(buffer_.data() + end_, buffer_.size() - end_);
+    if (budget_.size() > 0) connection_.set_holding(true);
+    connection_.set_waiting(true);
     const auto [error, n] = co_await connection_.transport().read_some(into);
+    connection_.set_waiting(false);
+    connection_.set_holding(false);
     if (error) co_return false;
     end_ += n;
     co_return true;
@@ -233,7 +269,9 @@ class HttpConnection {
 
   HttpServer::Impl& server_;
   Connection& connection_;
-  BudgetShare budget_;
+  BudgetShare budget_;    // what was read
+  BudgetShare unpacked_;  // what the handler makes of it
+  BudgetShare answer_;
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
@@ -247,12 +285,14 @@ class HttpConnection {
 HttpServer::HttpServer(IoThreads& threads, ServerOptions options, Handler handler)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(handler))) {
   const auto& o = impl_->options;
-  impl_->listener.emplace(threads,
-                          ListenOptions{.host = o.host, .port = o.port, .max_connections = o.max_connections},
-                          [impl = impl_.get()](Connection& connection) -> awaitable<void> {
-                            HttpConnection http(*impl, connection);
-                            co_await http.run();
-                          });
+  impl_->listener.emplace(
+      threads,
+      ListenOptions{
+          .host = o.host, .port = o.port, .max_connections = o.max_connections, .limits = &impl_->limits},
+      [impl = impl_.get()](Connection& connection) -> awaitable<void> {
+        HttpConnection http(*impl, connection);
+        co_await http.run();
+      });
 }
 
 HttpServer::~HttpServer() = default;

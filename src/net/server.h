@@ -15,6 +15,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "net/http.h"
+#include "net/limits.h"
 #include "net/threads.h"
 #include "net/transport.h"
 
@@ -26,8 +27,8 @@ struct ServerOptions {
   std::optional<TlsFiles> tls;
   size_t max_body = 16u << 20;
   size_t max_connections = 20'000;
-  // Bytes that all unfinished large bodies may take together; beyond, requests get 503.
-  size_t body_budget = 512u << 20;
+  // Beyond, large requests and answers become 503. Nothing: limits of its own.
+  Limits* limits = nullptr;
   std::chrono::seconds idle_timeout{120};
   std::chrono::seconds head_timeout{20};
   std::chrono::seconds body_timeout{60};   // without progress

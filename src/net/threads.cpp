@@ -1,6 +1,7 @@
 #include "net/threads.h"
 
-#include <boost/asio/executor_work_guard.hpp>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace tabella::net {
 
@@ -22,6 +23,28 @@ IoThreads::~IoThreads() { stop(); }
 
 void IoThreads::stop() {
   for (auto& context : contexts_) context->stop();
+  for (auto& thread : threads_)
+    if (thread.joinable()) thread.join();
+}
+
+namespace {
+
+constexpr int kNice = 5;
+
+}  // namespace
+
+WorkThreads::WorkThreads(size_t count) : guard_(context_.get_executor()) {
+  for (size_t i = 0; i < count; ++i)
+    threads_.emplace_back([this] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+      context_.run();
+    });
+}
+
+WorkThreads::~WorkThreads() { stop(); }
+
+void WorkThreads::stop() {
+  guard_.reset();
   for (auto& thread : threads_)
     if (thread.joinable()) thread.join();
 }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
 namespace tabella::net {
@@ -28,6 +29,26 @@ class IoThreads {
   struct Guard;
   std::vector<std::unique_ptr<boost::asio::io_context>> contexts_;
   std::vector<std::unique_ptr<Guard>> guards_;
+  std::vector<std::thread> threads_;
+};
+
+// Threads that share one queue, for work that takes long. They give way to the I/O threads where there are
+// too few cores for all.
+class WorkThreads {
+ public:
+  explicit WorkThreads(size_t count);
+  ~WorkThreads();
+  WorkThreads(const WorkThreads&) = delete;
+  WorkThreads& operator=(const WorkThreads&) = delete;
+
+  boost::asio::io_context::executor_type executor() { return context_.get_executor(); }
+
+  // Finishes what it was given, and ends the threads.
+  void stop();
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   std::vector<std::thread> threads_;
 };
 

@@ -15,20 +15,23 @@ namespace {
 constexpr size_t kLargestFrame = 4096;  // of a client that has nothing to say
 constexpr uint8_t kText = 1, kClose = 8, kPing = 9, kPong = 10;
 
-std::string frame(uint8_t kind, std::string_view payload) {
+std::string frame_head(uint8_t kind, size_t size) {
   std::string out;
   out.push_back(static_cast<char>(0x80 | kind));
-  if (payload.size() < 126) {
-    out.push_back(static_cast<char>(payload.size()));
-  } else if (payload.size() < 65536) {
+  if (size < 126) {
+    out.push_back(static_cast<char>(size));
+  } else if (size < 65536) {
     out.push_back(126);
-    put_u16(out, static_cast<uint16_t>(payload.size()));
+    put_u16(out, static_cast<uint16_t>(size));
   } else {
     out.push_back(127);
-    put_u64(out, payload.size());
+    put_u64(out, size);
   }
-  out.append(payload);
   return out;
+}
+
+std::string frame(uint8_t kind, std::string_view payload) {
+  return frame_head(kind, payload.size()).append(payload);
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ bool accept_websocket(const HttpRequest& request, HttpResponse& response) {
   return true;
 }
 
-std::string websocket_text(std::string_view text) { return frame(kText, text); }
+std::string websocket_text_head(size_t size) { return frame_head(kText, size); }
 std::string websocket_ping() { return frame(kPing, {}); }
 
 awaitable<void> drain_websocket(Connection& connection, std::string unread, std::string& answers) {

@@ -14,8 +14,8 @@ namespace tabella::net {
 // Answers the handshake; false, with the response filled in, if the request is none.
 bool accept_websocket(const HttpRequest& request, HttpResponse& response);
 
-// A frame that holds the text, ready to send.
-std::string websocket_text(std::string_view text);
+// What stands before a text of so many bytes: together they are a frame.
+std::string websocket_text_head(size_t size);
 std::string websocket_ping();
 
 // Reads until the other side closes or breaks the rules. What is to be answered, pings and the close, is put

@@ -158,6 +158,7 @@ void write_table_settings(JsonObjectWriter& json, const Table& table) {
   if (table.encryption) {
     JsonObjectWriter inner(json.key("SSESpecification"));
     inner.boolean("Enabled", table.encryption->enabled);
+    if (table.encryption->kms_key) inner.string("SSEType", "KMS");  // AWS wants it with a key
     write_string(inner, "KMSMasterKeyId", table.encryption->kms_key);
   }
 }

@@ -195,12 +195,13 @@ Async<void> Index::put_documents(const std::vector<Document>& documents) {
   co_return co_await store::write_all(store_, table_, std::move(writes));
 }
 
-Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const Look& look) {
+Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const Look& look, Pace& pace) {
   std::vector<Item> keys;
   for (const auto& id : ids) keys.push_back(key_of(document_part(id), "0"));
   auto items = co_await store::get_all(store_, table_, std::move(keys));
   if (!items) co_return error_of(items);
   for (const auto& row : *items) {
+    if (!co_await pace.go_on()) co_return too_late();
     const auto part = store::text_of(row, kPart);
     const auto id = part.substr(document_part("").size());
     const auto body = row.find(kBody);
@@ -267,9 +268,11 @@ Async<std::vector<std::string>> Index::labelled(const std::string& label) {
 Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("labels", now); }
 
 Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
+  constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
   store::QueryRequest request;
   request.options.table = table_;
   request.options.consistent = true;
+  request.options.limit = kAtOnce;
   request.key_condition = "part = :p";
   auto values = Value::map();
   values.set_member(":p", Value::string(part));
@@ -280,6 +283,35 @@ Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
   for (const auto& row : *rows)
     if (now == 0 || store::number_of(row, kExpires) > now) names.push_back(store::text_of(row, kName));
   co_return names;
+}
+
+Async<void> Index::remove_all_rows(const std::function<void(size_t)>& removed) {
+  store::ScanRequest request;
+  request.options.table = table_;
+  request.options.consistent = true;
+  request.options.projection = "part, #n";
+  request.options.attributes.names.emplace().emplace_back("#n", kName);
+  size_t count = 0;
+  while (true) {
+    auto page = co_await store_.scan(request);
+    if (!page) co_return error_of(page);
+    std::vector<BatchWrite> writes;
+    for (const auto& row : page->items)
+      if (store::text_of(row, kPart) != kManifest)
+        writes.push_back(
+            {.put = false, .item = key_of(store::text_of(row, kPart), store::text_of(row, kName))});
+    count += writes.size();
+    auto written = co_await store::write_all(store_, table_, std::move(writes));
+    if (!written) co_return error_of(written);
+    removed(count);
+    if (!page->last_key) break;
+    request.options.start_key = std::move(page->last_key);
+  }
+  // They were read from rows that are gone.
+  const std::lock_guard lock(mutex_);
+  directories_.clear();
+  kept_.clear();
+  co_return store::Result<void>();
 }
 
 Async<void> Index::remove_names(const std::string& part, const std::vector<std::string>& names) {

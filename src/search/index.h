@@ -7,7 +7,9 @@
 //   document|<id>       0, 1, …            body: the pieces of text, to look again whether they match; more:
 //   how
 //                                          many rows follow the first
-//   gone                <id>               a document that was deleted after it was indexed
+//   gone                <id>               a document that was deleted after it was indexed, or that its
+//   owner
+//                                          has not got any more
 //   label|<name>        <id>               a document that has the label
 //   labels              <name>             a label that there is
 //
@@ -26,6 +28,7 @@
 #include "base/clock.h"
 #include "search/document.h"
 #include "search/manifest.h"
+#include "search/pace.h"
 #include "search/segment.h"
 #include "store/store.h"
 #include "store/tables.h"
@@ -58,7 +61,7 @@ class Index {
   store::Async<void> put_documents(const std::vector<Document>& documents);
   // Shows the texts of those that are there, as they are kept: has_text() looks into them.
   using Look = std::function<void(const std::string& id, std::string_view texts)>;
-  store::Async<void> look_at_documents(const std::vector<std::string>& ids, const Look& look);
+  store::Async<void> look_at_documents(const std::vector<std::string>& ids, const Look& look, Pace& pace);
   // `large`: those that may take more than one row.
   store::Async<void> remove_documents(const std::vector<std::string>& ids,
                                       const std::vector<std::string>& large);
@@ -72,6 +75,9 @@ class Index {
   store::Async<void> remove_label(std::string label, std::string id);
   store::Async<std::vector<std::string>> labelled(const std::string& label);  // ids, in order
   store::Async<std::vector<std::string>> labels(int64_t now);                 // in seconds
+
+  // Removes every row but the manifest, whatever it is; `removed` hears how many are gone so far.
+  store::Async<void> remove_all_rows(const std::function<void(size_t)>& removed);
 
  private:
   store::Async<std::vector<std::string>> names_in(std::string part, int64_t now = 0);

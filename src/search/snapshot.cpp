@@ -10,8 +10,6 @@ using store::error_of;
 
 namespace {
 
-using SteadyClock = std::chrono::steady_clock;
-
 constexpr size_t kChecksAtOnce = 100;
 
 bool in_range(const Filter& filter, std::string_view id) {
@@ -40,7 +38,7 @@ bool matches(const Filter& filter, const Document& document, const std::vector<s
          text_matches(filter, document);
 }
 
-Async<Snapshot> Snapshot::take(Index& index, const Clock& clock) {
+Async<Snapshot> Snapshot::take(Index& index, const Clock& clock, Pace& pace) {
   Snapshot snapshot(index);
   auto manifest = co_await index.manifest();
   if (!manifest) co_return error_of(manifest);
@@ -48,12 +46,12 @@ Async<Snapshot> Snapshot::take(Index& index, const Clock& clock) {
   for (const auto& segment : snapshot.manifest_.segments) snapshot.live_.emplace_back(segment.count, true);
   snapshot.gone_.assign(snapshot.live_.size(), 0);
   const auto now = epoch_milliseconds(clock.now()) / 1000;
-  auto expired = co_await snapshot.leave_out_expired(now);
+  auto expired = co_await snapshot.leave_out_expired(now, pace);
   if (!expired) co_return error_of(expired);
   auto gone = co_await index.gone();
   if (!gone) co_return error_of(gone);
   if (!gone->empty()) {
-    auto located = co_await snapshot.locate(*gone);
+    auto located = co_await snapshot.locate(*gone, pace);
     if (!located) co_return error_of(located);
     for (size_t i = 0; i < located->size(); ++i) {
       snapshot.gone_[i] = (*located)[i].count();
@@ -63,8 +61,9 @@ Async<Snapshot> Snapshot::take(Index& index, const Clock& clock) {
   co_return snapshot;
 }
 
-Async<void> Snapshot::leave_out_expired(int64_t now) {
+Async<void> Snapshot::leave_out_expired(int64_t now, Pace& pace) {
   for (size_t i = 0; i < live_.size(); ++i) {
+    if (!co_await pace.go_on()) co_return too_late();
     const auto& segment = manifest_.segments[i];
     if (now < segment.first_expiry) continue;
     if (now >= segment.last_expiry) {
@@ -85,7 +84,7 @@ size_t Snapshot::count() const {
   return count;
 }
 
-Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorted_ids) {
+Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorted_ids, Pace& pace) {
   struct Wanted {
     size_t segment;
     size_t block;
@@ -100,6 +99,7 @@ Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorte
     const auto begin = std::ranges::lower_bound(sorted_ids, segment.first);
     const auto end = std::ranges::upper_bound(sorted_ids, segment.last);
     if (begin >= end) continue;
+    if (!co_await pace.go_on()) co_return too_late();
     auto directory = co_await index_->directory(segment);
     if (!directory) co_return error_of(directory);
     for (auto id = begin; id != end; ++id) {
@@ -113,7 +113,10 @@ Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorte
   for (const auto& [i, block, id] : wanted) {
     const auto& segment = manifest_.segments[i];
     auto& entries = read[{i, block}];
-    if (entries.empty()) entries = read_entries((*blocks)[{segment.id, Index::entry_block(block)}]);
+    if (entries.empty()) {
+      if (!co_await pace.go_on()) co_return too_late();
+      entries = read_entries((*blocks)[{segment.id, Index::entry_block(block)}]);
+    }
     const auto found = std::ranges::lower_bound(entries, *id, {}, &Entry::id);
     if (found == entries.end() || found->id != *id) continue;
     const auto slot = block * kEntriesInBlock + static_cast<size_t>(found - entries.begin());
@@ -171,7 +174,7 @@ Async<std::vector<Entry>> Snapshot::list(size_t start, size_t limit) {
 // For every segment that is of interest: the slots that have all of the terms (or some term with the prefix)
 // of every query. All blocks are read together.
 Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
-                                               const std::vector<Slots>& where) {
+                                               const std::vector<Slots>& where, Pace& pace) {
   struct Need {
     size_t segment;
     std::shared_ptr<const Directory> directory;
@@ -180,6 +183,7 @@ Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
   std::vector<Index::BlockName> names;
   for (size_t i = 0; i < where.size(); ++i) {
     if (where[i].count() == 0) continue;
+    if (!co_await pace.go_on()) co_return too_late();
     auto directory = co_await index_->directory(manifest_.segments[i]);
     if (!directory) co_return error_of(directory);
     const auto& id = manifest_.segments[i].id;
@@ -204,6 +208,7 @@ Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
     };
     for (const auto& query : queries) {
       for (const auto& term : query.terms) {
+        if (!co_await pace.go_on()) co_return too_late();
         Slots with(all.size());
         find_term(block(directory->block_of_term(term)), term, with);
         all &= with;
@@ -211,7 +216,10 @@ Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
       if (query.prefix.empty()) continue;
       Slots with(all.size());
       const auto [begin, end] = directory->blocks_of_prefix(query.prefix);
-      for (size_t number = begin; number < end; ++number) find_prefix(block(number), query.prefix, with);
+      for (size_t number = begin; number < end; ++number) {
+        if (!co_await pace.go_on()) co_return too_late();
+        find_prefix(block(number), query.prefix, with);
+      }
       all &= with;
     }
     matching[segment] = std::move(all);
@@ -221,25 +229,26 @@ Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
 
 // Those that may have the text in one of its fields; not `exact`: some may not.
 Async<std::vector<Slots>> Snapshot::with_text(const Filter::Text& text, const std::vector<Slots>& where,
-                                              bool& exact) {
+                                              bool& exact, Pace& pace) {
   std::vector<Slots> matching;
   for (const auto& slots : where) matching.emplace_back(slots.size());
   for (const char field : text.fields) {
     std::vector<TermQuery> queries;
     queries.push_back(terms_for(field, text.text));
     exact = exact && queries.front().exact;
-    auto with = co_await with_terms(std::move(queries), where);
+    auto with = co_await with_terms(std::move(queries), where, pace);
     if (!with) co_return error_of(with);
     for (size_t i = 0; i < matching.size(); ++i) matching[i] |= (*with)[i];
   }
   co_return matching;
 }
 
-Async<void> Snapshot::narrow_by_text(std::vector<Slots>& matching, const Filter& filter, bool& exact) {
+Async<void> Snapshot::narrow_by_text(std::vector<Slots>& matching, const Filter& filter, bool& exact,
+                                     Pace& pace) {
   for (const auto& text : filter.texts) {
     if (text.text.empty()) continue;
     bool this_exact = true;
-    auto with = co_await with_text(text, matching, this_exact);
+    auto with = co_await with_text(text, matching, this_exact, pace);
     if (!with) co_return error_of(with);
     exact = exact && this_exact;
     for (size_t i = 0; i < matching.size(); ++i) {
@@ -252,11 +261,11 @@ Async<void> Snapshot::narrow_by_text(std::vector<Slots>& matching, const Filter&
   co_return store::Result<void>();
 }
 
-Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter& filter) {
+Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
   for (const auto& key : filter.keys) {
     std::vector<TermQuery> queries;
     queries.push_back({.terms = {kKeyField + key.word}, .prefix = {}, .exact = true});
-    auto with = co_await with_terms(std::move(queries), matching);
+    auto with = co_await with_terms(std::move(queries), matching, pace);
     if (!with) co_return error_of(with);
     for (size_t i = 0; i < matching.size(); ++i)
       key.negated ? matching[i] -= (*with)[i] : matching[i] &= (*with)[i];
@@ -264,11 +273,11 @@ Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter&
   co_return store::Result<void>();
 }
 
-Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filter& filter) {
+Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
   for (const auto& label : filter.labels) {
     auto ids = co_await index_->labelled(label.word);
     if (!ids) co_return error_of(ids);
-    auto with = co_await locate(*ids);
+    auto with = co_await locate(*ids, pace);
     if (!with) co_return error_of(with);
     for (size_t i = 0; i < matching.size(); ++i)
       label.negated ? matching[i] -= (*with)[i] : matching[i] &= (*with)[i];
@@ -276,8 +285,9 @@ Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filte
   co_return store::Result<void>();
 }
 
-Async<void> Snapshot::narrow_by_entries(std::vector<Slots>& matching, const Filter& filter) {
+Async<void> Snapshot::narrow_by_entries(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
   for (size_t i = 0; i < matching.size(); ++i) {
+    if (!co_await pace.go_on()) co_return too_late();
     const auto& segment = manifest_.segments[i];
     const bool before = !filter.from.empty() && segment.last < filter.from;
     const bool after = !filter.until.empty() && segment.first >= filter.until;
@@ -294,14 +304,14 @@ Async<void> Snapshot::narrow_by_entries(std::vector<Slots>& matching, const Filt
   co_return store::Result<void>();
 }
 
-Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Time enough, Time deadline) {
+Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Pace::Time enough, Pace& pace) {
   auto matching = live_;
   bool exact = true;
-  auto narrowed = co_await narrow_by_keys(matching, filter);
-  if (narrowed) narrowed = co_await narrow_by_text(matching, filter, exact);
-  if (narrowed) narrowed = co_await narrow_by_labels(matching, filter);
+  auto narrowed = co_await narrow_by_keys(matching, filter, pace);
+  if (narrowed) narrowed = co_await narrow_by_text(matching, filter, exact, pace);
+  if (narrowed) narrowed = co_await narrow_by_labels(matching, filter, pace);
   if (narrowed && (!filter.from.empty() || !filter.until.empty() || filter.entry))
-    narrowed = co_await narrow_by_entries(matching, filter);
+    narrowed = co_await narrow_by_entries(matching, filter, pace);
   if (!narrowed) co_return error_of(narrowed);
   Found found;
   for (const auto& slots : matching) found.total += slots.count();
@@ -316,10 +326,8 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Ti
   size_t matched = 0;
   size_t at = 0;
   while (at < candidates.size()) {
-    const auto now = SteadyClock::now();
-    if (found.entries.size() >= limit && now >= enough) break;
-    if (now >= deadline)
-      co_return store::fail(store::ErrorCode::unavailable, "the search took longer than it was given");
+    if (found.entries.size() >= limit && std::chrono::steady_clock::now() >= enough) break;
+    if (!co_await pace.go_on()) co_return too_late();
     const std::vector<Place> places(
         candidates.begin() + static_cast<ptrdiff_t>(at),
         candidates.begin() + static_cast<ptrdiff_t>(std::min(at + kChecksAtOnce, candidates.size())));
@@ -328,9 +336,10 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Ti
     std::vector<std::string> ids;
     for (const auto& entry : *entries) ids.push_back(entry.id);
     std::unordered_set<std::string> good;
-    auto looked = co_await index_->look_at_documents(ids, [&](const std::string& id, std::string_view texts) {
+    const auto look = [&](const std::string& id, std::string_view texts) {
       if (text_matches(filter, texts)) good.insert(id);
-    });
+    };
+    auto looked = co_await index_->look_at_documents(ids, look, pace);
     if (!looked) co_return error_of(looked);
     for (auto& entry : *entries) {
       if (!good.contains(entry.id)) continue;
@@ -343,7 +352,7 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Ti
   co_return found;
 }
 
-Async<std::map<std::string, size_t>> Snapshot::keys() {
+Async<std::map<std::string, size_t>> Snapshot::keys(Pace& pace) {
   std::map<std::string, size_t> counts;
   const std::string prefix(1, kKeyField);
   for (size_t i = 0; i < live_.size(); ++i) {
@@ -359,6 +368,7 @@ Async<std::map<std::string, size_t>> Snapshot::keys() {
     for (const auto& [name, block] : *blocks)
       for (TermCursor cursor(block); cursor.next();) {
         if (cursor.term().front() != kKeyField) continue;
+        if (!co_await pace.go_on()) co_return too_late();
         Slots with(segment.count);
         find_term(block, cursor.term(), with);
         with &= live_[i];

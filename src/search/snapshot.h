@@ -1,7 +1,6 @@
 // The index at one moment: which of its documents are alive, where each is, and which match.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
@@ -47,7 +46,7 @@ struct Found {
 // On one thread, with an index that outlives it.
 class Snapshot {
  public:
-  static store::Async<Snapshot> take(Index& index, const Clock& clock);
+  static store::Async<Snapshot> take(Index& index, const Clock& clock, Pace& pace);
 
   const Manifest& manifest() const { return manifest_; }
   size_t count() const;
@@ -55,26 +54,26 @@ class Snapshot {
   const Slots& live(size_t segment) const { return live_[segment]; }
 
   store::Async<std::vector<Entry>> list(size_t start, size_t limit);
-  // Ends with ErrorCode::unavailable at `deadline`. The total is exact if it can be found out by `enough`.
-  using Time = std::chrono::steady_clock::time_point;
-  store::Async<Found> find(const Filter& filter, size_t start, size_t limit, Time enough, Time deadline);
+  // Ends with ErrorCode::unavailable at the deadline. The total is exact if it can be found out by `enough`.
+  store::Async<Found> find(const Filter& filter, size_t start, size_t limit, Pace::Time enough, Pace& pace);
   // Where the ids are, of those that are in the index.
-  store::Async<std::vector<Slots>> locate(const std::vector<std::string>& sorted_ids);
+  store::Async<std::vector<Slots>> locate(const std::vector<std::string>& sorted_ids, Pace& pace);
   // Keys with how many documents have each.
-  store::Async<std::map<std::string, size_t>> keys();
+  store::Async<std::map<std::string, size_t>> keys(Pace& pace);
 
  private:
   explicit Snapshot(Index& index) : index_(&index) {}
 
-  store::Async<void> leave_out_expired(int64_t now);
-  store::Async<void> narrow_by_text(std::vector<Slots>& matching, const Filter& filter, bool& exact);
+  store::Async<void> leave_out_expired(int64_t now, Pace& pace);
+  store::Async<void> narrow_by_text(std::vector<Slots>& matching, const Filter& filter, bool& exact,
+                                    Pace& pace);
   store::Async<std::vector<Slots>> with_text(const Filter::Text& text, const std::vector<Slots>& where,
-                                             bool& exact);
-  store::Async<void> narrow_by_keys(std::vector<Slots>& matching, const Filter& filter);
-  store::Async<void> narrow_by_labels(std::vector<Slots>& matching, const Filter& filter);
-  store::Async<void> narrow_by_entries(std::vector<Slots>& matching, const Filter& filter);
-  store::Async<std::vector<Slots>> with_terms(std::vector<TermQuery> queries,
-                                              const std::vector<Slots>& where);
+                                             bool& exact, Pace& pace);
+  store::Async<void> narrow_by_keys(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
+  store::Async<void> narrow_by_labels(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
+  store::Async<void> narrow_by_entries(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
+  store::Async<std::vector<Slots>> with_terms(std::vector<TermQuery> queries, const std::vector<Slots>& where,
+                                              Pace& pace);
 
   struct Place {
     size_t segment;

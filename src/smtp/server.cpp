@@ -35,6 +35,7 @@ class ConnectionWire final : public Wire {
   bool can_start_tls() const override { return identity_ != nullptr; }
   bool is_secure() const override { return connection_.transport().is_secure(); }
   void expire_in(std::chrono::milliseconds timeout) override { connection_.expire_in(timeout); }
+  void set_holding(bool holding) override { connection_.set_holding(holding); }
 
  private:
   // The time that so many bytes take on a slow line.
@@ -68,7 +69,7 @@ class BusyHost final : public Host {
   }
   std::optional<Reply> refuse_message(const Envelope& e) override { return host_.refuse_message(e); }
   std::optional<Reply> refuse_login(const Credentials& c) override { return host_.refuse_login(c); }
-  awaitable<bool> may_log_in(Credentials credentials) override {
+  awaitable<Login> may_log_in(Credentials credentials) override {
     return host_.may_log_in(std::move(credentials));
   }
   awaitable<Reply> take(Envelope envelope) override {
@@ -90,8 +91,12 @@ struct Server::Impl {
   ServerOptions options;
   const net::TlsIdentity* identity;
   Invite invite;
-  std::atomic<size_t> budget_used{0};
+  std::atomic<size_t> own_memory{0};
   std::optional<net::Listener> listener;
+
+  std::atomic<size_t>& memory_used() {
+    return options.listen.limits ? options.listen.limits->memory_used : own_memory;
+  }
 
   awaitable<void> serve(net::Connection& connection) {
     if (options.tls_from_the_start) {
@@ -101,7 +106,7 @@ struct Server::Impl {
     auto guest = invite();
     ConnectionWire wire(connection, identity, guest.speed);
     BusyHost host(*guest.host, connection);
-    Session session(wire, host, options.session, budget_used, connection.transport().peer());
+    Session session(wire, host, options.session, memory_used(), connection.transport().peer());
     co_await session.run();
     // The last reply is to arrive, even if the client is still talking.
     co_await connection.linger();
@@ -111,6 +116,10 @@ struct Server::Impl {
 Server::Server(net::IoThreads& threads, ServerOptions options, const net::TlsIdentity* identity,
                Invite invite)
     : impl_(new Impl{.options = std::move(options), .identity = identity, .invite = std::move(invite)}) {
+  if (const auto* limits = impl_->options.listen.limits) impl_->options.session.budget = limits->memory;
+  // Under TLS from the start there is nothing to be said before the handshake.
+  impl_->options.listen.refusal =
+      impl_->options.tls_from_the_start ? "" : "421 4.3.2 too many sessions; try again later\r\n";
   impl_->listener.emplace(threads, impl_->options.listen, [impl = impl_.get()](net::Connection& connection) {
     return impl->serve(connection);
   });

@@ -94,8 +94,10 @@ awaitable<bool> Session::read_more() {
     co_return false;
   }
   wire_.expire_in(options_.idle);
+  wire_.set_holding(budget_.size() > 0);
   const size_t n =
       co_await wire_.read_some(boost::asio::buffer(buffer_.data() + end_, buffer_.size() - end_));
+  wire_.set_holding(false);
   end_ += n;
   co_return n > 0;
 }
@@ -298,9 +300,10 @@ awaitable<void> Session::log_in(std::string_view argument) {
     co_return;
   }
   if (const auto refusal = host_.refuse_login(*credentials)) co_return say(*refusal);
-  if (!co_await host_.may_log_in(*credentials)) {
-    mistakes_ += 10;
-    co_return say(535, "5.7.8 the user or the password is wrong");
+  switch (co_await host_.may_log_in(*credentials)) {
+    case Login::right: break;
+    case Login::wrong: mistakes_ += 10; co_return say(535, "5.7.8 the user or the password is wrong");
+    case Login::busy: co_return say(454, "4.7.0 too many logins at once; try again later");
   }
   user_ = harmless(credentials->user);
   if (user_.empty()) user_ = "anonymous";
@@ -396,7 +399,10 @@ awaitable<void> Session::data() {
       co_return;
     }
     room = room && budget_.resize(reader.text().capacity());
-    if (!room) reader.text() = {};
+    if (!room) {
+      reader.text() = {};
+      budget_.resize(0);
+    }
     if (!co_await read_more()) {
       open_ = false;
       co_return;

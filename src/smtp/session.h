@@ -46,6 +46,9 @@ struct Credentials {
   std::string digest;     // the answer, in hex
 };
 
+// Whether they are right; busy: it could not be found out now.
+enum class Login { right, wrong, busy };
+
 // Whom a session is for. Called on the session's thread.
 class Host {
  public:
@@ -62,7 +65,7 @@ class Host {
   }
   virtual std::optional<Reply> refuse_message(const Envelope&) { return {}; }
   virtual std::optional<Reply> refuse_login(const Credentials&) { return {}; }
-  virtual boost::asio::awaitable<bool> may_log_in(Credentials credentials) = 0;
+  virtual boost::asio::awaitable<Login> may_log_in(Credentials credentials) = 0;
   // Takes the message, durably, before it answers with 250.
   virtual boost::asio::awaitable<Reply> take(Envelope envelope) = 0;
 };
@@ -77,6 +80,8 @@ class Wire {
   virtual bool can_start_tls() const = 0;
   virtual bool is_secure() const = 0;
   virtual void expire_in(std::chrono::milliseconds timeout) = 0;
+  // That a message under way takes memory while more of it is waited for.
+  virtual void set_holding(bool /*holding*/) {}
 };
 
 struct SessionOptions {

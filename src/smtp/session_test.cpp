@@ -52,11 +52,13 @@ class ScriptedWire final : public Wire {
 
 class KeepingHost final : public Host {
  public:
-  awaitable<bool> may_log_in(Credentials credentials) override {
+  awaitable<Login> may_log_in(Credentials credentials) override {
     last = credentials;
-    if (!credentials.challenge.empty())
-      co_return to_hex(hmac_md5("secret", credentials.challenge)) == credentials.digest;
-    co_return credentials.password == "secret";
+    if (credentials.user == "hasty") co_return Login::busy;
+    const bool right = credentials.challenge.empty()
+                           ? credentials.password == "secret"
+                           : to_hex(hmac_md5("secret", credentials.challenge)) == credentials.digest;
+    co_return right ? Login::right : Login::wrong;
   }
   awaitable<Reply> take(Envelope envelope) override {
     taken.push_back(std::move(envelope));
@@ -222,6 +224,9 @@ TEST(SmtpSession, LogsIn) {
   EXPECT_EQ(talk({"EHLO me\r\nAUTH PLAIN\r\n", plain + "\r\n"}).last(), "235");
   EXPECT_EQ(talk({"EHLO me\r\nAUTH PLAIN " + to_base64(std::string("\0bob\0wrong", 10)) + "\r\n"}).last(),
             "535");
+  EXPECT_EQ(talk({"EHLO me\r\nAUTH PLAIN " + to_base64(std::string("\0hasty\0secret", 13)) + "\r\n"}).last(),
+            "454")
+      << "nobody has looked at the password: it is not wrong";
   const auto login = talk({"EHLO me\r\nAUTH LOGIN\r\n" + to_base64("bob") + "\r\n" + to_base64("secret") +
                            "\r\n" + "MAIL FROM:<a@x.org>\r\nRCPT TO:<b@y.org>\r\nDATA\r\n.\r\n"});
   ASSERT_EQ(login.taken.size(), 1u);

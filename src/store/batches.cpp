@@ -4,6 +4,7 @@
 #include <deque>
 #include <iterator>
 
+#include "store/breather.h"
 #include "store/pause.h"
 
 namespace tabella::store {
@@ -25,6 +26,7 @@ Error still_busy() { return {ErrorCode::throttled, "the store did not get to all
 
 Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> writes) {
   std::deque<BatchWrite> left(std::make_move_iterator(writes.begin()), std::make_move_iterator(writes.end()));
+  Breather breather;
   for (int tries = 0; !left.empty();) {
     std::vector<BatchWrite> batch;
     for (size_t bytes = 0; !left.empty() && batch.size() < kMostWrites;) {
@@ -48,6 +50,7 @@ Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> w
     tries = again < tried ? (again > 0 ? 1 : 0) : tries + 1;
     if (tries > kMostTries) co_return std::unexpected(still_busy());
     co_await let_it_rest(tries);
+    co_await breather.breathe();
   }
   co_return Result<void>();
 }
@@ -56,6 +59,7 @@ Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<It
                                  std::optional<Projection> projection) {
   std::vector<Item> items;
   std::deque<Item> left(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end()));
+  Breather breather;
   for (int tries = 0; !left.empty();) {
     BatchGetTable part{.table = table, .consistent = true};
     if (projection) part.projection = projection->text;
@@ -81,12 +85,14 @@ Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<It
     tries = again < tried ? 0 : tries + 1;
     if (tries > kMostTries) co_return std::unexpected(still_busy());
     co_await let_it_rest(tries);
+    co_await breather.breathe();
   }
   co_return items;
 }
 
 Async<std::vector<Item>> query_all(Store& store, QueryRequest request) {
   std::vector<Item> items;
+  Breather breather;
   while (true) {
     auto page = co_await store.query(request);
     if (!page) co_return error_of(page);
@@ -94,6 +100,7 @@ Async<std::vector<Item>> query_all(Store& store, QueryRequest request) {
                  std::make_move_iterator(page->items.end()));
     if (!page->last_key) co_return items;
     request.options.start_key = std::move(page->last_key);
+    co_await breather.breathe();
   }
 }
 

@@ -45,7 +45,7 @@ struct Throughput {
 };
 
 // Maxima for on-demand tables and warm throughput: accepted and described; one machine has nothing to warm
-// up.
+// up. In a request warm throughput is what is asked for, in a description what there is.
 struct OptionalThroughput {
   std::optional<int64_t> read;
   std::optional<int64_t> write;
@@ -71,7 +71,7 @@ struct Tag {
 
 struct ServerSideEncryption {
   bool enabled = false;
-  std::optional<std::string> kms_key;
+  std::optional<std::string> kms_key;  // in a description: its ARN
 };
 
 // What a stream's records show of an item.
@@ -119,6 +119,7 @@ struct TableDescription {
   std::optional<TimePoint> table_class_changed;
   std::optional<std::string> stream_arn;  // of the latest stream, also once it is disabled
   std::optional<std::string> stream_label;
+  bool encryption_changing = false;  // in the answer of the UpdateTable that changes it
   // DeleteTable's answer leaves out what is already gone.
   bool brief = false;
 };

@@ -11,6 +11,37 @@ namespace tabella::wire {
 
 // `append` writes the result's JSON to the end of its first argument. The request has been read already: its
 // JSON is not there any more when this first waits.
+// What a result's items take, where it has any: to write much takes long.
+template <class Result>
+size_t weight(const Result& result) {
+  const auto of_items = [](const auto& items) {
+    size_t bytes = 0;
+    for (const auto& item : items) bytes += item.bytes().size();
+    return bytes;
+  };
+  if constexpr (requires { result.items; }) {
+    return of_items(result.items);
+  } else if constexpr (std::is_same_v<Result, store::BatchGetItemResult>) {
+    size_t bytes = 0;
+    for (const auto& [table, items] : result.responses) bytes += of_items(items);
+    return bytes;
+  } else if constexpr (std::is_same_v<Result, store::TransactGetItemsResult> ||
+                       std::is_same_v<Result, store::ExecuteTransactionResult>) {
+    size_t bytes = 0;
+    for (const auto& item : result.responses) bytes += item ? item->bytes().size() : 0;
+    return bytes;
+  } else if constexpr (std::is_same_v<Result, store::GetRecordsResult>) {
+    size_t bytes = 0;
+    for (const auto& record : result.records)
+      bytes += (record.new_image ? record.new_image->bytes().size() : 0) +
+               (record.old_image ? record.old_image->bytes().size() : 0);
+    return bytes;
+  }
+  return 0;
+}
+
+inline constexpr size_t kHeavy = 128u << 10;
+
 template <class Request, class Result, class Append>
 boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext context,
                                       store::Async<Result> (store::Store::*call)(Request), std::string& out,
@@ -18,7 +49,19 @@ boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext co
   if (!request) co_return std::unexpected(std::move(request).error());
   auto result = co_await (context.store.*call)(std::move(*request));
   if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  append(out, *result);
+  const size_t heavy = weight(*result);
+  if (heavy < kHeavy) {
+    append(out, *result);
+    co_return Wire<>{};
+  }
+  // The result, and the answer that is made of it.
+  if (context.memory && !context.memory->resize(context.memory->size() + 3 * heavy))
+    co_return std::unexpected(
+        to_wire({store::ErrorCode::unavailable, "Too many large answers are under way; try again"}));
+  co_await context.long_work.run([&] {
+    append(out, *result);
+    return true;
+  });
   co_return Wire<>{};
 }
 

@@ -54,6 +54,8 @@ std::optional<store::StreamView> read_new_stream(const Reader& reader) {
 Wire<store::CreateTableRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
+  reader.unsupported(
+      {"ResourcePolicy", "VectorIndexes", "GlobalTableSourceArn", "GlobalTableSettingsReplicationMode"});
   store::CreateTableRequest request;
   auto& d = request.definition;
   d.name = read_new_name(reader);

@@ -6,6 +6,7 @@
 #include "base/checksum.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "net/budget.h"
 #include "wire/encoding.h"
 #include "wire/operations.h"
 
@@ -19,7 +20,9 @@ namespace {
 
 constexpr std::string_view kAmzJson = "application/x-amz-json-1.0";
 constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kPlain = "text/plain; charset=utf-8";
 constexpr size_t kCompressFrom = 4096;
+constexpr size_t kHeavy = 64u << 10;
 
 std::string_view media_type(const HttpRequest& request) {
   auto type = request.header("content-type");
@@ -30,12 +33,6 @@ std::string_view media_type(const HttpRequest& request) {
 
 std::string_view path_of(const HttpRequest& request) {
   return request.target.substr(0, request.target.find('?'));
-}
-
-void add_cors(const HttpRequest& request, HttpResponse& response) {
-  if (!request.has_header("origin")) return;
-  response.add_header("Access-Control-Allow-Origin", "*");
-  response.add_header("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-crc32,Date");
 }
 
 void answer_preflight(const HttpRequest& request, HttpResponse& response) {
@@ -70,6 +67,14 @@ Wire<std::string> unpack(const HttpRequest& request, std::string_view encoding) 
   return std::unexpected(std::move(error));
 }
 
+// Much is to be read, or much may be found. What is found is then written on the same thread: it does not
+// wait in memory for its turn.
+bool takes_long(const HttpRequest& request, const NamedOperation* operation) {
+  constexpr size_t kSeveralKeys = 256;
+  if (request.body.size() >= kHeavy || request.has_header("content-encoding")) return true;
+  return operation && operation->reads_many && request.body.size() >= kSeveralKeys;
+}
+
 void log_request(const HttpRequest& request, const HttpResponse& response, std::string_view request_id,
                  std::chrono::nanoseconds took) {
   log::write(
@@ -93,7 +98,8 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation
       co_return std::unexpected(std::move(parsed).error());
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
-  co_return co_await operation->run(OperationContext{store_, request.header("host")}, *json, out);
+  co_return co_await operation->run(
+      OperationContext{store_, request.header("host"), options_.long_work, request.unpacked}, *json, out);
 }
 
 // Signature over the bytes as sent, then unpacking, then the operation.
@@ -108,6 +114,9 @@ awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* o
     if (!bytes) co_return std::unexpected(std::move(bytes).error());
     unpacked = std::move(*bytes);
     body = unpacked;
+    if (request.unpacked && !request.unpacked->resize(unpacked.capacity()))
+      co_return std::unexpected(
+          to_wire({store::ErrorCode::unavailable, "too many large requests are under way"}));
   }
   try {
     co_return co_await execute(request, operation, body, out);
@@ -120,16 +129,38 @@ awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* o
   }
 }
 
+void Door::add_cors(const HttpRequest& request, HttpResponse& response) const {
+  if (!request.has_header("origin") || options_.cors_origin.empty()) return;
+  response.add_header("Access-Control-Allow-Origin", options_.cors_origin);
+  if (options_.cors_origin != "*") response.add_header("Vary", "Origin");
+  response.add_header("Access-Control-Expose-Headers", "x-amzn-RequestId,x-amzn-ErrorType,x-amz-crc32,Date");
+}
+
 awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response) {
   const auto request_id = make_request_id();
   response.add_header("x-amzn-RequestId", request_id);
+  if (!options_.hosts.knows(request.header("host"))) {
+    response.status = 403;
+    response.content_type = kPlain;
+    response.body = "this name is not known here; --allow-host makes it so\n";
+    co_return;
+  }
+  if (!net::may_call(request, options_.cors_origin)) {
+    response.status = 403;
+    response.content_type = kPlain;
+    response.body = "pages of this origin may not call; --cors-origin lets them\n";
+    co_return;
+  }
   add_cors(request, response);
   if (request.method == "OPTIONS" && request.has_header("origin")) {
     answer_preflight(request, response);
     co_return;
   }
   if (request.method == "GET" && path_of(request) == "/") {
-    response.body = fmt::format("healthy: {} ", request.header("host"));
+    const auto problem = options_.problem ? options_.problem() : std::string();
+    response.status = problem.empty() ? 200 : 503;
+    response.body = problem.empty() ? fmt::format("healthy: {} ", request.header("host"))
+                                    : fmt::format("unhealthy: {}\n", problem);
     seal(response);
     co_return;
   }
@@ -142,8 +173,17 @@ awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response)
     co_return;
   }
   response.content_type = type == kAmzJson ? kAmzJson : kJson;
-  const auto begun = std::chrono::steady_clock::now();
   const auto* operation = find_operation(request.header("x-amz-target"));
+  auto served = serve(request, operation, request_id, response);
+  if (takes_long(request, operation))
+    co_await options_.long_work.await(std::move(served));
+  else
+    co_await std::move(served);
+}
+
+awaitable<void> Door::serve(const HttpRequest& request, const NamedOperation* operation,
+                            std::string_view request_id, HttpResponse& response) {
+  const auto begun = std::chrono::steady_clock::now();
   const auto result = co_await call(request, operation, request_id, response.body);
   if (!result) {
     response.status = result.error().status;
@@ -152,8 +192,15 @@ awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response)
   const auto took = std::chrono::steady_clock::now() - begun;
   metrics_.add(operation, result, took);
   if (log::enabled(log::Level::debug)) log_request(request, response, request_id, took);
-  compress_body(request, response);
-  seal(response);
+  const auto finish = [&] {
+    compress_body(request, response);
+    seal(response);
+    return true;
+  };
+  if (response.body.size() < kHeavy)
+    finish();
+  else
+    co_await options_.long_work.run(finish);
 }
 
 }  // namespace tabella::wire

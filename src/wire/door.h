@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 #include "net/http.h"
+#include "net/known_hosts.h"
+#include "store/long_work.h"
 #include "store/store.h"
 #include "wire/operations.h"
 #include "wire/request_metrics.h"
@@ -19,9 +21,17 @@ namespace tabella::wire {
 // Thread-safe; borrows the store and the clock.
 class Door {
  public:
-  // With no keys, any credentials are accepted: people's local set-ups use odd ones.
-  Door(store::Store& store, const Clock& clock, std::map<std::string, std::string, std::less<>> access_keys)
-      : store_(store), verifier_(std::move(access_keys), clock) {}
+  struct Options {
+    // With none, any credentials are accepted: people's local set-ups use odd ones.
+    std::map<std::string, std::string, std::less<>> access_keys;
+    net::KnownHosts hosts;
+    std::string cors_origin;                    // whose pages may call; empty: nobody's
+    std::function<std::string()> problem = {};  // what the store suffers from; empty: nothing
+    store::LongWork long_work;
+  };
+
+  Door(store::Store& store, const Clock& clock, Options options)
+      : store_(store), options_(std::move(options)), verifier_(options_.access_keys, clock) {}
 
   boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
 
@@ -33,7 +43,12 @@ class Door {
   boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, const NamedOperation* operation,
                                          std::string_view body, std::string& out);
 
+  void add_cors(const net::HttpRequest& request, net::HttpResponse& response) const;
+  boost::asio::awaitable<void> serve(const net::HttpRequest& request, const NamedOperation* operation,
+                                     std::string_view request_id, net::HttpResponse& response);
+
   store::Store& store_;
+  const Options options_;
   const SignatureVerifier verifier_;
   RequestMetrics metrics_;
 };

@@ -19,6 +19,11 @@ void append_reasons(std::string& out, const std::vector<store::CancellationReaso
   }
 }
 
+int status_of(store::ErrorCode code) {
+  if (code == store::ErrorCode::internal) return 500;
+  return code == store::ErrorCode::unavailable ? 503 : 400;
+}
+
 }  // namespace
 
 WireError validation_error(std::string message) {
@@ -42,7 +47,7 @@ WireError internal_error() {
 WireError to_wire(store::Error error) {
   return {.type = protocol::error_type(error.code),
           .message = std::move(error.message),
-          .status = error.code == store::ErrorCode::internal ? 500 : 400,
+          .status = status_of(error.code),
           .item = std::move(error.item),
           .reasons = std::move(error.reasons)};
 }

@@ -8,6 +8,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "net/budget.h"
+#include "store/long_work.h"
 #include "store/store.h"
 #include "wire/error.h"
 #include "wire/reader.h"
@@ -17,6 +19,8 @@ namespace tabella::wire {
 struct OperationContext {
   store::Store& store;
   std::string_view host;  // as the client named us
+  const store::LongWork& long_work;
+  net::BudgetShare* memory = nullptr;  // where large results are counted, if anywhere
 };
 
 // Appends the answer's JSON to `out`. Everything it needs of `body` it reads before it first waits: the next
@@ -28,6 +32,7 @@ struct NamedOperation {
   std::string_view service;  // "DynamoDB" or "DynamoDBStreams"
   std::string_view name;
   Operation run;
+  bool reads_many = false;  // as many large items as its request names
 };
 
 std::span<const NamedOperation> all_operations();

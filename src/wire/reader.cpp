@@ -169,6 +169,12 @@ std::optional<std::vector<std::string>> Reader::strings(std::string_view name) c
   return out;
 }
 
+void Reader::unsupported(std::initializer_list<std::string_view> members) const {
+  for (const auto member : members)
+    if (find(member))
+      problems_.first(fmt::format("One or more parameter values were invalid: {} is not supported", member));
+}
+
 void Reader::violation(std::string_view member, std::string_view value, std::string_view constraint) const {
   problems_.violation(path_of(member), fmt::format("'{}'", value), std::string(constraint));
 }

@@ -71,6 +71,10 @@ class Reader {
     return std::nullopt;
   }
 
+  // Parameters that AWS knows and we do not: refused by name, so that nobody takes them for granted. What AWS
+  // does not know either is passed over, as AWS does.
+  void unsupported(std::initializer_list<std::string_view> members) const;
+
   // Constraints. Each leaves its complaint, if it has one.
   void violation(std::string_view member, std::string_view value, std::string_view constraint) const;
   void missing(std::string_view member) const;

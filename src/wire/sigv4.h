@@ -12,11 +12,15 @@
 
 namespace tabella::wire {
 
-// What an Authorization header says.
+// What an Authorization header says, or the query string of a presigned URL. Borrows from the request.
 struct Authorization {
+  bool presigned = false;  // what follows is percent-encoded
+  std::string_view algorithm;
   std::string_view credential;  // access key/yyyymmdd/region/service/aws4_request
   std::string_view signed_headers;
   std::string_view signature;
+  std::string_view date;
+  std::string_view expires;  // X-Amz-Expires: for how many seconds from then on; empty: as a header's
 };
 
 // Checks that a request is signed at all and that its parts are there, in AWS's words; whose signature it is
@@ -24,7 +28,7 @@ struct Authorization {
 Wire<Authorization> parse_authorization(const net::HttpRequest& request);
 
 // Checks a request in full: time, scope, key, and the signature over method, target, headers and body as
-// sent.
+// sent. A presigned URL is signed without its signature, and with the body that is sent to it.
 class SignatureVerifier {
  public:
   SignatureVerifier(std::map<std::string, std::string, std::less<>> secrets, const Clock& clock)

@@ -123,6 +123,7 @@ Wire<store::GetShardIteratorRequest> read_iterator(JsonValue body) {
       reader.choice<IteratorType>("ShardIteratorType", protocol::kIteratorTypes).value_or(request.type);
   request.sequence = reader.string("SequenceNumber");
   reader.length("SequenceNumber", request.sequence, 21, 40);
+  reader.unsupported({"Timestamp"});  // of AT_TIMESTAMP
   TABELLA_TRY(problems.result());
   return request;
 }

@@ -1,5 +1,7 @@
 #include "wire/table_json.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
 #include "protocol/names.h"
@@ -19,6 +21,10 @@ using store::TableClass;
 using store::TableDescription;
 
 namespace {
+
+enum class EncryptionType { aes256, kms };
+constexpr std::array<protocol::Name<EncryptionType>, 2> kEncryptionTypes = {
+    {{"AES256", EncryptionType::aes256}, {"KMS", EncryptionType::kms}}};
 
 std::optional<store::OptionalThroughput> read_pair(const Reader& reader, std::string_view member,
                                                    std::string_view read, std::string_view write) {
@@ -154,8 +160,16 @@ std::optional<store::ServerSideEncryption> read_encryption(const Reader& reader)
   const auto json = reader.structure("SSESpecification", "SSESpecification");
   if (!json) return std::nullopt;
   const Reader inner(*json, reader.problems(), reader.path_of("SSESpecification"));
-  return store::ServerSideEncryption{.enabled = inner.boolean("Enabled").value_or(false),
-                                     .kms_key = inner.string("KMSMasterKeyId")};
+  store::ServerSideEncryption encryption{.enabled = inner.boolean("Enabled").value_or(false),
+                                         .kms_key = inner.string("KMSMasterKeyId")};
+  const auto type = inner.choice<EncryptionType>("SSEType", kEncryptionTypes);
+  // AWS has the name, and nothing that it would stand for.
+  if (type == EncryptionType::aes256)
+    reader.problems().late("One or more parameter values were invalid: SSEType AES256 is not supported");
+  if (encryption.kms_key && !type)
+    reader.problems().late(
+        "One or more parameter values were invalid: SSEType KMS is required if KMSMasterKeyId is specified");
+  return encryption;
 }
 
 std::vector<store::Tag> read_tags(const Reader& reader) {
@@ -201,13 +215,14 @@ void append_throughput(std::string& out, const std::optional<store::Throughput>&
   json.number("WriteCapacityUnits", throughput ? throughput->write : 0);
 }
 
-void append_warm(JsonObjectWriter& json, const std::optional<store::OptionalThroughput>& warm) {
-  constexpr int64_t kBaseRead = 12000;
-  constexpr int64_t kBaseWrite = 4000;
+// CreateTable's answer has it where it was asked for, and on its way.
+void write_warm(JsonObjectWriter& json, const std::optional<store::OptionalThroughput>& warm,
+                const TableDescription& table) {
+  if (!warm) return;
   JsonObjectWriter inner(json.key("WarmThroughput"));
-  inner.number("ReadUnitsPerSecond", warm && warm->read ? *warm->read : kBaseRead);
-  inner.string("Status", "ACTIVE");
-  inner.number("WriteUnitsPerSecond", warm && warm->write ? *warm->write : kBaseWrite);
+  if (warm->read) inner.number("ReadUnitsPerSecond", *warm->read);
+  inner.string("Status", table.status == Status::creating ? "UPDATING" : "ACTIVE");
+  if (warm->write) inner.number("WriteUnitsPerSecond", *warm->write);
 }
 
 void append_index(std::string& out, const IndexDescription& index, const TableDescription& table,
@@ -225,7 +240,7 @@ void append_index(std::string& out, const IndexDescription& index, const TableDe
   if (!global) return;
   append_throughput(json.key("ProvisionedThroughput"), d.throughput, nullptr);
   protocol::write_on_demand(json, d.on_demand_throughput);
-  append_warm(json, d.warm_throughput);
+  write_warm(json, d.warm_throughput, table);
 }
 
 void append_indexes(JsonObjectWriter& json, const TableDescription& table) {
@@ -284,7 +299,7 @@ void append_description(std::string& out, const TableDescription& table) {
   protocol::append_attributes(json.key("AttributeDefinitions"), d.attributes);
   protocol::append_keys(json.key("KeySchema"), d.key_schema);
   json.number("CreationDateTime", epoch_seconds(table.created));
-  append_warm(json, d.warm_throughput);
+  write_warm(json, d.warm_throughput, table);
   append_indexes(json, table);
   if (d.table_class) {
     JsonObjectWriter inner(json.key("TableClassSummary"));
@@ -294,7 +309,7 @@ void append_description(std::string& out, const TableDescription& table) {
   }
   if (d.encryption && d.encryption->enabled) {
     JsonObjectWriter inner(json.key("SSEDescription"));
-    inner.string("Status", "ENABLED");
+    inner.string("Status", table.encryption_changing ? "UPDATING" : "ENABLED");
     inner.string("SSEType", "KMS");
     if (d.encryption->kms_key) inner.string("KMSMasterKeyArn", *d.encryption->kms_key);
   }

@@ -36,7 +36,10 @@ Wire<store::UntagResourceRequest> read_untag(JsonValue body) {
 
 Wire<std::string> read_list(JsonValue body) {
   Problems problems;
-  auto arn = read_arn(Reader(body, problems));
+  const Reader reader(body, problems);
+  auto arn = read_arn(reader);
+  // All tags are in one answer: no token can be from us.
+  if (reader.string("NextToken")) problems.late("Invalid NextToken");
   TABELLA_TRY(problems.result());
   return arn;
 }

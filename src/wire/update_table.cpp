@@ -41,6 +41,9 @@ store::GlobalIndexUpdate read_index_update(const Reader& entry) {
 Wire<store::UpdateTableRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
+  reader.unsupported({"ReplicaUpdates", "MultiRegionConsistency", "GlobalTableWitnessUpdates",
+                      "GlobalTableSettingsReplicationMode", "DisassociationProtectionEnabled",
+                      "VectorIndexUpdates"});
   store::UpdateTableRequest request;
   request.table = read_required_table_name(reader);
   request.throughput = read_throughput(reader);

@@ -99,17 +99,99 @@ TEST_F(DoorTest, WantsASignatureOfSomeKind) {
       R"({"__type":"com.amazon.coral.service#MissingAuthenticationTokenException","message":"Request is missing Authentication Token"})");
 }
 
+TEST_F(DoorTest, RefusesByNameWhatItDoesNotSupport) {
+  const auto refused = [](std::string_view parameter) {
+    return R"({"__type":"com.amazon.coral.validate#ValidationException","message":"One or more parameter values were invalid: )" +
+           std::string(parameter) + R"( is not supported"})";
+  };
+  for (const std::string parameter :
+       {"ResourcePolicy", "VectorIndexes", "GlobalTableSourceArn", "GlobalTableSettingsReplicationMode"})
+    EXPECT_EQ(answer("CreateTable", R"({"TableName":"abc",")" + parameter + R"(":"x"})"), refused(parameter));
+  for (const std::string parameter :
+       {"ReplicaUpdates", "MultiRegionConsistency", "GlobalTableWitnessUpdates",
+        "GlobalTableSettingsReplicationMode", "DisassociationProtectionEnabled", "VectorIndexUpdates"})
+    EXPECT_EQ(answer("UpdateTable", R"({"TableName":"abc",")" + parameter + R"(":[]})"), refused(parameter));
+  EXPECT_EQ(answer("UpdateTable", R"({"TableName":"abc","ReplicaUpdates":null})").find("not supported"),
+            std::string::npos);
+  EXPECT_EQ(send(request("ListTables", R"({"Unheard":[]})")).status, 200) << "AWS does not know it either";
+}
+
+TEST_F(DoorTest, ReadsHowATableIsToBeEncrypted) {
+  const auto encrypted = [&](std::string_view specification) {
+    return answer("UpdateTable",
+                  R"({"TableName":"abc","SSESpecification":)" + std::string(specification) + "}");
+  };
+  constexpr std::string_view kGood = "Requested resource not found";
+  EXPECT_NE(encrypted(R"({"Enabled":true})").find(kGood), std::string::npos);
+  EXPECT_NE(encrypted(R"({"Enabled":true,"SSEType":"KMS","KMSMasterKeyId":"alias/mine"})").find(kGood),
+            std::string::npos);
+  EXPECT_NE(encrypted(R"({"Enabled":true,"KMSMasterKeyId":"alias/mine"})")
+                .find("SSEType KMS is required if KMSMasterKeyId is specified"),
+            std::string::npos);
+  EXPECT_NE(encrypted(R"({"Enabled":true,"SSEType":"AES256"})").find("SSEType AES256 is not supported"),
+            std::string::npos);
+  EXPECT_NE(encrypted(R"({"SSEType":"x"})").find("Member must satisfy enum value set: [AES256, KMS]"),
+            std::string::npos);
+}
+
+TEST_F(DoorTest, ReadsSignaturesInTheQueryString) {
+  auto presigned = request("ListTables", "{}");
+  std::erase_if(presigned.headers, [](const auto& h) { return h.first == "Authorization"; });
+  presigned.target =
+      "/?X-Amz-Algorithm=a&X-Amz-Credential=b&X-Amz-Signature=c&X-Amz-SignedHeaders=d&X-Amz-Date=e";
+  EXPECT_EQ(send(presigned).status, 200);
+  presigned.target = "/?X-Amz-Algorithm=a&X-Amz-Credential=b&X-Amz-Signature=c&X-Amz-Date=d";
+  EXPECT_EQ(
+      send(presigned).body,
+      R"({"__type":"com.amazon.coral.service#IncompleteSignatureException","message":"AWS query-string parameters must include 'X-Amz-SignedHeaders'. Re-examine the query-string parameters."})");
+  presigned.target = "/?X-Amz-Credential=a&X-Amz-Signature=b&X-Amz-SignedHeaders=c&X-Amz-Date=d";
+  EXPECT_NE(send(presigned).body.find("MissingAuthenticationTokenException"), std::string::npos);
+  auto both = request("ListTables", "{}");
+  both.target = "/?X-Amz-Algorithm";
+  EXPECT_EQ(
+      send(both).body,
+      R"({"__type":"com.amazon.coral.service#InvalidSignatureException","message":"Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."})");
+}
+
 TEST_F(DoorTest, AnswersPreflightRequests) {
-  const auto response = send({.method = "OPTIONS",
-                              .target = "/",
-                              .headers = {{"Origin", "https://example.com"},
-                                          {"Access-Control-Request-Method", "POST"},
-                                          {"Access-Control-Request-Headers", "x-amz-target"}}});
-  EXPECT_NE(response.headers.find("Access-Control-Allow-Origin: *\r\n"), std::string::npos);
+  const net::HttpRequest request{.method = "OPTIONS",
+                                 .target = "/",
+                                 .headers = {{"Origin", "https://example.com"},
+                                             {"Access-Control-Request-Method", "POST"},
+                                             {"Access-Control-Request-Headers", "x-amz-target"}}};
+  Door open(store_, clock_, {.cors_origin = "https://example.com"});
+  const auto response = send(request, open);
+  EXPECT_NE(response.headers.find("Access-Control-Allow-Origin: https://example.com\r\n"), std::string::npos);
   EXPECT_NE(response.headers.find("Access-Control-Allow-Methods: POST\r\n"), std::string::npos);
   EXPECT_NE(response.headers.find("Access-Control-Allow-Headers: x-amz-target\r\n"), std::string::npos);
   const auto plain = send({.method = "OPTIONS", .target = "/"});
   EXPECT_EQ(plain.headers.find("Access-Control"), std::string::npos);
+}
+
+TEST_F(DoorTest, RefusesPagesOfOtherOriginsAndUnknownNames) {
+  const net::HttpRequest preflight{.method = "OPTIONS",
+                                   .target = "/",
+                                   .headers = {{"Host", "127.0.0.1:8000"},
+                                               {"Origin", "https://example.com"},
+                                               {"Access-Control-Request-Method", "POST"}}};
+  EXPECT_EQ(send(preflight).status, 403);
+  EXPECT_EQ(send(preflight).headers.find("Access-Control"), std::string::npos);
+  auto call = request("ListTables", "{}");
+  call.headers.emplace_back("Origin", "https://example.com");
+  EXPECT_EQ(send(call).status, 403);
+  Door here(store_, clock_, {.hosts = net::KnownHosts(std::vector<std::string>{"tabella.local"})});
+  for (const auto& [host, status] :
+       {std::pair("127.0.0.1:8000", 200), std::pair("localhost:8000", 200), std::pair("tabella.local", 200),
+        std::pair("evil.example.com:8000", 403)})
+    EXPECT_EQ(send({.method = "GET", .target = "/", .headers = {{"Host", host}}}, here).status, status)
+        << host;
+}
+
+TEST_F(DoorTest, SaysWhenTheStoreIsNotWell) {
+  Door ill(store_, clock_, {.problem = [] { return std::string("the disk is almost full"); }});
+  const auto response = send({.method = "GET", .target = "/"}, ill);
+  EXPECT_EQ(response.status, 503);
+  EXPECT_NE(response.body.find("almost full"), std::string::npos);
 }
 
 TEST_F(DoorTest, CompressesBothWays) {
@@ -220,6 +302,54 @@ TEST_F(SignatureTest, RefusesOtherSecretsBodiesHeadersAndTimes) {
   auto future = signed_request(secret);
   future.headers[1].second = "30200101T000000Z";
   EXPECT_NE(verifier_.verify(future).error().message->find("not yet current"), std::string::npos);
+}
+
+// What botocore's SigV4QueryAuth made at the time of the example, for an hour.
+constexpr std::string_view kPresigned =
+    "/?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKIDEXAMPLE%2F20150830%2Fus-east-1%2Fdynamodb%2F"
+    "aws4_request&X-Amz-Date=20150830T123600Z&X-Amz-Expires=3600&X-Amz-SignedHeaders=host%3Bx-amz-target&"
+    "X-Amz-Signature=4804cc4740bcb6dc4ffb62a1119c90c8ece812e4bd2dbd67de122cd1f6642088";
+
+net::HttpRequest presigned_request(std::string_view target = kPresigned) {
+  return {.method = "POST",
+          .target = target,
+          .headers = {{"Host", "example.amazonaws.com"}, {"X-Amz-Target", "DynamoDB_20120810.ListTables"}},
+          .body = "{}"};
+}
+
+TEST_F(SignatureTest, AcceptsPresignedRequestsUntilTheyExpire) {
+  EXPECT_EQ(verdict(presigned_request()), "ok");
+  clock_.advance(std::chrono::minutes(60));
+  EXPECT_EQ(verdict(presigned_request()), "ok");
+  clock_.advance(std::chrono::seconds(1));
+  EXPECT_EQ(verdict(presigned_request()), "InvalidSignatureException");
+  EXPECT_NE(verifier_.verify(presigned_request()).error().message->find("Signature expired"),
+            std::string::npos);
+  clock_.advance(-std::chrono::minutes(76));
+  EXPECT_EQ(verdict(presigned_request()), "InvalidSignatureException") << "it is from the future";
+}
+
+TEST_F(SignatureTest, RefusesPresignedRequestsThatWereChanged) {
+  auto body = presigned_request();
+  body.body = "{ }";
+  EXPECT_EQ(verdict(body), "InvalidSignatureException");
+  auto operation = presigned_request();
+  operation.headers[1].second = "DynamoDB_20120810.DescribeLimits";
+  EXPECT_EQ(verdict(operation), "InvalidSignatureException");
+  const auto changed = [&](std::string_view from, std::string_view to) {
+    std::string target(kPresigned);
+    target.replace(target.find(from), from.size(), to);
+    return verdict(presigned_request(target));
+  };
+  EXPECT_EQ(changed("Signature=4804", "Signature=4805"), "InvalidSignatureException");
+  EXPECT_EQ(changed("Expires=3600", "Expires=7200"), "InvalidSignatureException");
+  EXPECT_EQ(changed("Expires=3600", "Expires=604801"), "IncompleteSignatureException");
+  EXPECT_EQ(changed("Expires=3600", "Expires=-1"), "IncompleteSignatureException");
+  EXPECT_EQ(changed("Expires=3600", "Expires=1h"), "IncompleteSignatureException");
+  EXPECT_EQ(changed("/?", "/?Action=ListTables&"), "InvalidSignatureException");
+  EXPECT_EQ(changed("%3Bx-amz-target", ""), "InvalidSignatureException");
+  EXPECT_EQ(changed("HMAC-SHA256", "HMAC-MD5"), "IncompleteSignatureException");
+  EXPECT_EQ(changed("AKIDEXAMPLE", "AKIDSTRANGE"), "UnrecognizedClientException");
 }
 
 TEST_F(SignatureTest, DoesNotKnowStrangers) {

@@ -24,6 +24,8 @@ constexpr auto kDifferences = std::to_array<std::pair<std::string_view, std::str
     {"StoreContract.QueriesGlobalIndexesOfSeveralAttributes", "its indexes have at most two attributes"},
     {"StoreContract.FillsAnIndexThatIsAddedLater", "writes fail while it adds an index"},
     {"StoreContract.KeepsTags", "it has no tags"},
+    {"StoreContract.DescribesWarmThroughput", "it has no warm throughput"},
+    {"StoreContract.NamesTheKeyOfAnEncryptedTable", "it has no keys"},
     {"StreamsOfTables.GrowMoreShardsThatNameTheirParents", "its streams have one shard"},
     {"Transactions.SayOfEachActionWhatWasWrong", "it refuses the whole for one faulty expression"},
     {"Transactions.RefuseWhatCannotBeOneTransaction", "it words its errors otherwise"},

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "contract/contract.h"
+#include "item/attribute_json.h"
 
 namespace tabella::contract {
 namespace {
@@ -376,6 +377,39 @@ TEST_P(StoreContract, AddsLargeSetsInReasonableTime) {
   EXPECT_EQ(update(request), "ok") << "every element is known already";
 }
 
+TEST_P(StoreContract, ReturnsSetsInOrder) {
+  create("items");
+  EXPECT_EQ(put("items", R"({"n":{"NS":["10","9","-1"]},"pk":{"S":"a"},"s":{"SS":["b","c"]}})"), "ok");
+  EXPECT_EQ(update(change("items", R"({"pk":{"S":"a"}})", "ADD s :s DELETE n :n",
+                          R"({":n":{"NS":["9"]},":s":{"SS":["d","a"]}})")),
+            "ok");
+  const auto found =
+      run(store().get_item({.table = "items", .key = item_of(R"({"pk":{"S":"a"}})"), .consistent = true}));
+  ASSERT_TRUE(found && found->item);
+  const auto shown = [&](std::string_view attribute) {
+    std::string json;
+    item::append_value_json(json, *found->item->find(attribute));
+    return json;
+  };
+  EXPECT_EQ(shown("s"), R"({"SS":["a","b","c","d"]})");
+  EXPECT_EQ(shown("n"), R"({"NS":["-1","10"]})");
+}
+
+TEST_P(StoreContract, LimitsWhatExpressionsStandFor) {
+  create("items");
+  auto request = change("items", R"({"pk":{"S":"a"}})", "SET #n = :v", R"({":v":{"S":"x"}})");
+  request.options.attributes.names = store::Names{{"#" + std::string(255, 'n'), "name"}};
+  EXPECT_SAYS(update(request),
+              "ExpressionAttributeNames contains invalid key: The expression attribute map contains a key "
+              "that is too long; size of key: 256");
+  request.options.attributes.names = store::Names{{"#n", "name"}};
+  item::ItemBuilder values;
+  const auto large = item::encode(item::Value::string(std::string(700'000, 'x')));
+  for (const char* name : {":v", ":w", ":x"}) values.add(name, item::ValueView(large));
+  request.options.attributes.values = values.finish();
+  EXPECT_SAYS(update(request), "ExpressionAttributeValues exceeds max size");
+}
+
 TEST_P(StoreContract, FillsAnIndexThatIsAddedLater) {
   create("items");
   for (int i = 0; i < 1000; ++i)
@@ -432,6 +466,22 @@ TEST_P(StoreContract, WritesBatchesWholeOrNotAtAll) {
   ASSERT_EQ(found->responses.size(), 1u);
   ASSERT_EQ(found->responses[0].second.size(), 1u);
   EXPECT_EQ(json_of(found->responses[0].second[0]), R"({"pk":{"S":"3"}})");
+}
+
+TEST_P(StoreContract, RefusesBatchesThatMixExpressionsWithWhatCameBeforeThem) {
+  create("items");
+  create("others");
+  store::BatchGetItemRequest request;
+  request.tables.push_back({.table = "items", .keys = {item_of(R"({"pk":{"S":"a"}})")}, .projection = "pk"});
+  request.tables.push_back({.table = "others", .keys = {item_of(R"({"pk":{"S":"a"}})")}});
+  EXPECT_EQ(outcome(run(store().batch_get_item(request))), "ok");
+  request.tables[1].attributes_to_get = {{"pk"}};
+  if (!is_dynamodb_local())
+    EXPECT_EQ(outcome(run(store().batch_get_item(request))),
+              "Can not use both expression and non-expression parameters in the same request: Non-expression "
+              "parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}");
+  request.tables[0].projection.reset();
+  EXPECT_EQ(outcome(run(store().batch_get_item(request))), "ok");
 }
 
 TEST_P(StoreContract, CountsCapacity) {
@@ -500,6 +550,87 @@ TEST_P(StoreContract, KeepsTags) {
   const auto tags = run(store().list_tags_of_resource(arn));
   ASSERT_EQ(tags->size(), 1u);
   EXPECT_EQ(tags->at(0).value, "b");
+  const auto missing = run(store().list_tags_of_resource(arn + "-not"));
+  EXPECT_EQ(outcome(missing), "Requested resource not found: ResourcArn: " + arn + "-not not found");
+  const auto foreign =
+      run(store().list_tags_of_resource("arn:aws:dynamodb:us-east-1:111122223333:table/items-not"));
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().code, store::ErrorCode::access_denied);
+}
+
+TEST_P(StoreContract, DescribesWarmThroughput) {
+  store::CreateTableRequest request;
+  auto& d = request.definition;
+  d.name = "items";
+  d.billing_mode = store::BillingMode::provisioned;
+  d.throughput = store::Throughput{.read = 5, .write = 6};
+  d.attributes = {{"pk", item::Type::S}, {"k", item::Type::S}};
+  d.key_schema = {{"pk", store::KeyRole::hash}};
+  d.global_indexes.emplace().push_back(index("by_k", {"k"}, {}));
+  d.global_indexes->at(0).throughput = store::Throughput{.read = 1, .write = 2};
+  const auto created = run(store().create_table(request));
+  ASSERT_TRUE(created) << created.error().message;
+  EXPECT_FALSE(created->definition.warm_throughput);
+  EXPECT_FALSE(created->global_indexes.at(0).definition.warm_throughput);
+  wait_until_active("items");
+
+  using Units = std::pair<int64_t, int64_t>;
+  const auto units = [](const std::optional<store::OptionalThroughput>& warm) {
+    return warm ? Units(warm->read.value_or(0), warm->write.value_or(0)) : Units();
+  };
+  const auto now = [&] { return run(store().describe_table("items")).value(); };
+  EXPECT_EQ(units(now().definition.warm_throughput), Units(5, 6));
+  EXPECT_EQ(units(now().global_indexes.at(0).definition.warm_throughput), Units(1, 2));
+  const auto provision = [&](int64_t read, int64_t write) {
+    store::UpdateTableRequest wanted{.table = "items"};
+    wanted.throughput = store::Throughput{.read = read, .write = write};
+    EXPECT_EQ(outcome(run(store().update_table(wanted))), "ok");
+    wait_until_active("items");
+  };
+  provision(50, 6);
+  EXPECT_EQ(units(now().definition.warm_throughput), Units(50, 6));
+  provision(3, 3);
+  restart();
+  EXPECT_EQ(units(now().definition.warm_throughput), Units(50, 6)) << "what was warm stays so";
+  store::UpdateTableRequest on_demand{.table = "items"};
+  on_demand.billing_mode = store::BillingMode::pay_per_request;
+  EXPECT_EQ(outcome(run(store().update_table(on_demand))), "ok");
+  EXPECT_EQ(units(now().definition.warm_throughput), Units(12000, 4000));
+
+  d.name = "warmed";
+  d.warm_throughput = store::OptionalThroughput{.read = 1000, .write = 1200};
+  const auto warmed = run(store().create_table(request));
+  ASSERT_TRUE(warmed) << warmed.error().message;
+  EXPECT_EQ(units(warmed->definition.warm_throughput), Units(1000, 1200));
+}
+
+TEST_P(StoreContract, NamesTheKeyOfAnEncryptedTable) {
+  store::CreateTableRequest request;
+  auto& d = request.definition;
+  d.name = "items";
+  d.billing_mode = store::BillingMode::pay_per_request;
+  d.attributes = {{"pk", item::Type::S}};
+  d.key_schema = {{"pk", store::KeyRole::hash}};
+  d.encryption = store::ServerSideEncryption{.enabled = true, .kms_key = {}};
+  const auto created = run(store().create_table(request));
+  ASSERT_TRUE(created) << created.error().message;
+  ASSERT_TRUE(created->definition.encryption && created->definition.encryption->kms_key);
+  EXPECT_TRUE(created->definition.encryption->kms_key->starts_with("arn:aws:kms:"));
+  const auto encrypt = [&](bool enabled, const std::optional<std::string>& key) {
+    store::UpdateTableRequest wanted{.table = "items"};
+    wanted.encryption = store::ServerSideEncryption{.enabled = enabled, .kms_key = key};
+    const auto updated = run(store().update_table(wanted));
+    if (!updated) return updated.error().message;
+    return updated->definition.encryption ? updated->definition.encryption->kms_key.value_or("") : "none";
+  };
+  EXPECT_EQ(encrypt(true, "1234abcd-12ab-34cd-56ef-1234567890ab"),
+            "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab");
+  EXPECT_EQ(encrypt(true, "arn:aws:kms:eu-west-1:111122223333:key/other"),
+            "arn:aws:kms:eu-west-1:111122223333:key/other");
+  EXPECT_EQ(encrypt(false, std::nullopt), "arn:aws:kms:eu-west-1:111122223333:key/other")
+      << "it is on its way out";
+  const auto described = run(store().describe_table("items"));
+  EXPECT_FALSE(described->definition.encryption && described->definition.encryption->enabled);
 }
 
 TEST_P(StoreContract, TranslatesTheLegacyParameters) {

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   static test::EmptyStore store;
   static const SystemClock clock;
-  static wire::Door door(store, clock, {});
+  static wire::Door door(store, clock, {.access_keys = {}});
   log::set_level("off");
   const std::string_view body(reinterpret_cast<const char*>(data + 1), size - 1);
   const auto target = target_of(data[0]);

@@ -9,7 +9,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.parse
+
+import boto3
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from server import BINARY, Server, free_port, wait_until
@@ -79,6 +82,11 @@ class MailProcess:
         _, content = self.request("GET", "/metrics")
         return next(float(line.split()[-1]) for line in content.decode().splitlines() if line.startswith(name + " "))
 
+    def memory(self):
+        """What is in memory, in MB."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
+
     def wait_for_index(self, count):
         """Until so many messages were taken in by this process's indexer."""
         wait_until(lambda: self.metric("tabella_mail_indexed_total") >= count, 60)
@@ -94,6 +102,15 @@ class MailServer(MailProcess):
         self.dynamodb = f"http://127.0.0.1:{self.store.port if self.store else dynamodb}"
         where = ["--store", self.dynamodb, "--create-tables"] if REMOTE else ["--data", self.folder.name, "--dynamodb", f"127.0.0.1:{dynamodb}"]
         super().__init__(*where, *(() if "--mail-settle" in options else ("--mail-settle", "1s")), *options, **more)
+
+    def tables(self):
+        """The store's own API."""
+        return boto3.client("dynamodb", endpoint_url=self.dynamodb, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+
+    def delete_row(self, identifier):
+        """Takes a message away without telling mail of it."""
+        day = time.strftime("%Y-%m-%d", time.gmtime(int(identifier.split("|")[0]) / 1e9))
+        self.tables().delete_item(TableName="tabella-mail", Key={"CreatedDate": {"S": day}, "ID": {"S": identifier}})
 
     def another(self):
         """A second process on the same store."""

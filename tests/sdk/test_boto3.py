@@ -1,21 +1,40 @@
 """boto3, client and resource, unchanged, against the real binary with default settings."""
 
 import decimal
+import hashlib
+import json
 import os
 import sys
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 import boto3
 from boto3.dynamodb.conditions import Attr, Key
 from boto3.dynamodb.types import Binary
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from server import Server, wait_until  # noqa: E402
 
 SETTINGS = dict(region_name="eu-central-1", aws_access_key_id="anything", aws_secret_access_key="at-all")
+AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=a/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0"
+
+
+def post(url, body, headers):
+    """The name and the message of the error that the answer is; None and the answer if it is none."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as response:
+            return None, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            answer = json.load(error)
+        return answer["__type"].split("#")[-1], answer.get("message") or answer.get("Message") or ""
 
 
 class Boto3Test(unittest.TestCase):
@@ -121,6 +140,41 @@ class Boto3Test(unittest.TestCase):
         found = self.table.query(IndexName="by_number", KeyConditionExpression=Key("number").eq(77))
         self.assertEqual(found["Items"], [{"customer": "c2", "number": 77}])
 
+    def test_refuses_a_batch_that_mixes_expressions_with_what_came_before_them(self):
+        keys = [{"customer": {"S": "c1"}, "number": {"N": "1"}}]
+        self.client.create_table(TableName="mixed", BillingMode="PAY_PER_REQUEST", AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}],
+                                 KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}])
+        with self.assertRaises(ClientError) as refused:
+            self.client.batch_get_item(RequestItems={"orders": {"Keys": keys, "ProjectionExpression": "customer"},
+                                                     "mixed": {"Keys": [{"k": {"S": "x"}}], "AttributesToGet": ["k"]}})
+        self.assertEqual(refused.exception.response["Error"]["Message"],
+                         "Can not use both expression and non-expression parameters in the same request: "
+                         "Non-expression parameters: {AttributesToGet} Expression parameters: {ProjectionExpression}")
+
+    def test_describes_warm_throughput_and_encryption(self):
+        created = self.client.create_table(
+            TableName="provisioned", ProvisionedThroughput={"ReadCapacityUnits": 5, "WriteCapacityUnits": 6},
+            AttributeDefinitions=[{"AttributeName": "k", "AttributeType": "S"}], KeySchema=[{"AttributeName": "k", "KeyType": "HASH"}],
+            SSESpecification={"Enabled": True, "SSEType": "KMS"})["TableDescription"]
+        self.assertNotIn("WarmThroughput", created)
+        key = created["SSEDescription"].pop("KMSMasterKeyArn")
+        self.assertTrue(key.startswith("arn:aws:kms:"), key)
+        self.assertEqual(created["SSEDescription"], {"Status": "ENABLED", "SSEType": "KMS"})
+        described = self.client.describe_table(TableName="provisioned")["Table"]
+        # An old boto3 does not know the name.
+        self.assertEqual(described.get("WarmThroughput", {}).get("ReadUnitsPerSecond", 5), 5)
+        self.assertEqual(described["SSEDescription"], {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": key})
+        updated = self.client.update_table(TableName="provisioned", SSESpecification={"Enabled": False})["TableDescription"]
+        self.assertEqual(updated["SSEDescription"], {"Status": "UPDATING", "SSEType": "KMS", "KMSMasterKeyArn": key})
+        self.assertNotIn("SSEDescription", self.client.describe_table(TableName="provisioned")["Table"])
+
+    def test_returns_sets_in_order(self):
+        key = {"customer": {"S": "sets"}, "number": {"N": "1"}}
+        self.client.put_item(TableName="orders", Item={**key, "s": {"SS": ["b", "a", "B"]}, "n": {"NS": ["10", "9", "-1"]}})
+        self.client.update_item(TableName="orders", Key=key, UpdateExpression="ADD s :s", ExpressionAttributeValues={":s": {"SS": ["A"]}})
+        found = self.client.get_item(TableName="orders", Key=key)["Item"]
+        self.assertEqual((found["s"]["SS"], found["n"]["NS"]), (["A", "B", "a", "b"], ["-1", "9", "10"]))
+
     def create_with_stream(self, name):
         return self.client.create_table(
             TableName=name, BillingMode="PAY_PER_REQUEST", AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
@@ -218,7 +272,82 @@ class Boto3Test(unittest.TestCase):
         self.assertEqual(described, {"TimeToLiveStatus": "ENABLED", "AttributeName": "until"})
 
 
+class ParametersTest(unittest.TestCase):
+    """By botocore's own model of what AWS knows."""
+
+    def requests(self, shape):
+        """Requests that have one member each, of the wrong type, with the member's path."""
+        if shape.type_name == "list":
+            yield from ((path, [inner]) for path, inner in self.requests(shape.member))
+        elif shape.type_name == "map":
+            yield from ((path, {"name": inner}) for path, inner in self.requests(shape.value))
+        elif shape.type_name == "structure" and shape.name != "AttributeValue":
+            for name, member in shape.members.items():
+                yield name, {name: 7 if member.type_name in ("structure", "list", "map") else {}}
+                yield from ((f"{name}.{path}", {name: inner}) for path, inner in self.requests(member))
+
+    def test_none_is_passed_over(self):
+        operations, passed_over = 0, []
+        with Server() as server:
+            def call(target, body):
+                return post(server.endpoint, json.dumps(body).encode(),
+                            {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Date": "20260101T000000Z",
+                             "Authorization": AUTHORIZATION, "X-Amz-Target": target})
+            for service, prefix in (("dynamodb", "DynamoDB_20120810."), ("dynamodbstreams", "DynamoDBStreams_20120810.")):
+                model = boto3.client(service, **SETTINGS).meta.service_model
+                for name in model.operation_names:
+                    if call(prefix + name, {})[0] == "UnknownOperationException":
+                        continue
+                    operations += 1
+                    for path, body in self.requests(model.operation_model(name).input_shape):
+                        error, message = call(prefix + name, body)
+                        # What is read is of the wrong type; what is not supported is named.
+                        if error != "SerializationException" and "is not supported" not in message:
+                            passed_over.append(f"{name}: {path}: {error} {message}")
+        self.assertGreaterEqual(operations, 29)
+        self.assertEqual(passed_over, [])
+
+
+class Presigner(SigV4QueryAuth):
+    """SigV4QueryAuth for a body of JSON, which it would else put into the URL."""
+
+    def __init__(self, key, secret, body, expires):
+        super().__init__(Credentials(key, secret), "dynamodb", "us-east-1", expires)
+        self.body = body
+
+    def payload(self, request):
+        return hashlib.sha256(self.body).hexdigest()
+
+
 class SignatureTest(unittest.TestCase):
+    def test_accepts_presigned_requests_until_they_expire(self):
+        with Server("--access-key", "AKIDEXAMPLE:secret") as server:
+            def presigned(key="AKIDEXAMPLE", secret="secret", expires=60, operation="ListTables"):
+                request = AWSRequest("POST", server.endpoint + "/", headers={
+                    "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": f"DynamoDB_20120810.{operation}"})
+                Presigner(key, secret, b"{}", expires).add_auth(request)
+                return request.url, dict(request.headers.items())
+
+            url, headers = presigned()
+            self.assertEqual(post(url, b"{}", headers), (None, {"TableNames": []}))
+            self.assertEqual(post(url, b"{}", headers), (None, {"TableNames": []}), "as often as one likes")
+            other = {**headers, "X-Amz-Target": "DynamoDB_20120810.DescribeLimits"}
+            for what, error in (((url, b'{"Limit":1}', headers), "InvalidSignatureException"),
+                                ((url, b"{}", other), "InvalidSignatureException"),
+                                ((url.replace("Expires=60", "Expires=600"), b"{}", headers), "InvalidSignatureException"),
+                                ((url, b"{}", {**headers, "Authorization": AUTHORIZATION}), "InvalidSignatureException"),
+                                ((url.split("&X-Amz-Signature")[0], b"{}", headers), "IncompleteSignatureException")):
+                self.assertEqual(post(*what)[0], error, what)
+            for signer, error in ((dict(secret="wrong"), "InvalidSignatureException"), (dict(key="stranger"), "UnrecognizedClientException"),
+                                  (dict(expires=604801), "IncompleteSignatureException")):
+                url, headers = presigned(**signer)
+                self.assertEqual(post(url, b"{}", headers)[0], error, signer)
+            url, headers = presigned(expires=1)
+            time.sleep(2.5)
+            error, message = post(url, b"{}", headers)
+            self.assertEqual(error, "InvalidSignatureException")
+            self.assertIn("Signature expired", message)
+
     def test_requires_the_configured_key(self):
         with Server("--access-key", "AKIDEXAMPLE:secret") as server:
             def client(key, secret):

@@ -8,7 +8,7 @@
 namespace tabella::test {
 
 // Knows no tables; lists many, so that there is something long to send; fails at DeleteItem.
-class EmptyStore final : public store::Store {
+class EmptyStore : public store::Store {
   template <class T>
   static store::Async<T> nothing() {
     co_return store::fail(store::ErrorCode::resource_not_found, "Requested resource not found");

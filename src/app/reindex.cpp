@@ -1,0 +1,96 @@
+#include "app/reindex.h"
+
+#include <unistd.h>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
+
+#include "app/mail.h"
+#include "engine/engine.h"
+#include "mail/indexer.h"
+#include "remote/remote_store.h"
+
+namespace tabella::app {
+namespace {
+
+// How far it is, on stderr: in one line that changes where somebody watches, in a line now and then
+// otherwise.
+class ProgressLine {
+ public:
+  void show(const std::string& step) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_) return;
+    next_ = now + (watched_ ? std::chrono::milliseconds{100} : std::chrono::milliseconds{5'000});
+    fmt::print(stderr, "{}{}{}", watched_ ? "\r\x1b[K" : "", step, watched_ ? "" : "\n");
+    std::fflush(stderr);
+  }
+  void clear() const {
+    if (watched_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  const bool watched_ = isatty(STDERR_FILENO) == 1;
+  std::chrono::steady_clock::time_point next_{};
+};
+
+store::Async<mail::Indexer::Rebuilt> prepare_and_rebuild(store::Store& store, mail::Mail& mail,
+                                                         ProgressLine& progress) {
+  auto there =
+      co_await store::prepare_tables(store, mail::Mail::plans(mail.options()), store::Missing::refuse);
+  if (!there) co_return store::error_of(there);
+  mail::Indexer indexer(mail);
+  co_return co_await indexer.rebuild([&](const std::string& step) { progress.show(step); });
+}
+
+void rebuild(store::Store& store, const Clock& clock, const ReindexOptions& options) {
+  auto mail_options = mail_tables(options.table_prefix);
+  // Messages may have been kept for longer once: as far back as there are any.
+  mail_options.time_to_live = std::chrono::hours{100 * 365 * 24};
+  mail_options.shared = options.remote.has_value();
+  mail::Mail mail(store, clock, std::move(mail_options));
+  ProgressLine progress;
+  boost::asio::io_context context(1);
+  auto result =
+      boost::asio::co_spawn(context, prepare_and_rebuild(store, mail, progress), boost::asio::use_future);
+  context.run();
+  const auto rebuilt = result.get();
+  progress.clear();
+  if (!rebuilt)
+    throw std::runtime_error(fmt::format("the index could not be built: {}", rebuilt.error().message));
+  fmt::print("{} messages, {} of them in the index", rebuilt->messages, rebuilt->indexed);
+  fmt::print("{}\n", rebuilt->indexed < rebuilt->messages ? "; the rest follows when it is served" : "");
+}
+
+}  // namespace
+
+int reindex(const ReindexOptions& options) {
+  try {
+    const SystemClock clock;
+    if (options.remote) {
+      remote::RemoteOptions remote;
+      remote.calls.endpoint = options.remote->endpoint;
+      remote.calls.credentials = options.remote->credentials;
+      remote.calls.connections.ca_file = options.remote->ca_file;
+      remote::RemoteStore store(std::move(remote), clock);
+      rebuild(store, clock, options);
+      return 0;
+    }
+    // A wrong folder should not become an empty store.
+    if (!std::filesystem::exists(options.data / "CURRENT"))
+      throw std::runtime_error(fmt::format("there is no store in {}", options.data.string()));
+    engine::Engine store({.folder = options.data}, clock);
+    rebuild(store, clock, options);
+    store.close();
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tabella: {}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace tabella::app

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "app/options.h"
+
+namespace tabella::app {
+
+// Builds mail's search index anew. Returns the exit code.
+int reindex(const ReindexOptions& options);
+
+}  // namespace tabella::app
