@@ -53,9 +53,13 @@ Result<std::vector<Evaluated>> evaluate_all(const WriteContext& context, std::ve
     TABELLA_ASSIGN(auto table, current_table(context, *action.table));
     auto change = evaluate(context, *table, action);
     if (!change && stands_alone(change.error())) return std::unexpected(std::move(change).error());
-    canceled = canceled || !change;
-    reasons.push_back(change ? CancellationReason{} : reason_for(std::move(change).error()));
-    evaluated.push_back({std::move(table), change ? std::move(*change) : ItemChange{}});
+    if (change) {
+      reasons.emplace_back();
+      evaluated.push_back({std::move(table), std::move(*change)});
+    } else {
+      canceled = true;
+      reasons.push_back(reason_for(std::move(change).error()));
+    }
   }
   if (canceled) return cancel(std::move(reasons));
   return evaluated;
