@@ -1,4 +1,6 @@
 // What the engine promises beyond Store's contract: keys, the cache, the writer.
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -174,6 +176,26 @@ TEST_F(WriterTest, TakesBackWhatAChangeWroteBeforeItFailed) {
   EXPECT_EQ(database.get("b"), std::nullopt);
   EXPECT_EQ(database.get("x"), std::nullopt);
   EXPECT_EQ(database.get("c"), "3");
+}
+
+// The filling of an index that meets a read error, for one.
+TEST_F(WriterTest, TriesBackgroundWorkAgainThatFailed) {
+  std::atomic<int> tries = 0;
+  std::promise<void> done;
+  writer.run_in_background([&](WriteContext& write) {
+    write.put("a", std::to_string(++tries));
+    if (tries == 1) throw DatabaseFailure("cannot be read");
+    done.set_value();
+    return true;
+  });
+  auto finished = done.get_future();
+  while (tries == 0) std::this_thread::yield();
+  while (writer.problem().empty() && tries == 1) std::this_thread::yield();
+  EXPECT_EQ(cache.get("a"), std::nullopt);
+  ASSERT_EQ(finished.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  writer.stop();
+  EXPECT_EQ(database.get("a"), "2");
+  EXPECT_EQ(writer.problem(), "");
 }
 
 TEST(Engine, RefusesDataWithoutAFormat) {

@@ -39,7 +39,7 @@ constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{30'000};
 
 // How soon background work that failed is tried again.
-constexpr std::chrono::seconds kRetry{5};
+constexpr std::chrono::seconds kRetry{1};
 
 }  // namespace
 
