@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "item/json.h"
 #include "mime/utf8.h"
+#include "net/budget.h"
+#include "net/known_hosts.h"
 #include "store/pause.h"
 
 namespace tabella::mail {
@@ -92,10 +94,7 @@ std::span<const Api::Route> Api::routes() {
 
 // Pages of others may not change anything here, nor listen: browsers say where a request comes from.
 bool Api::may_call(const net::HttpRequest& request, net::HttpResponse& response) const {
-  const auto origin = request.header("origin");
-  const bool ours =
-      origin.empty() || origin == options_.cors_origin || options_.cors_origin == "*" ||
-      origin.substr(origin.find("://") == origin.npos ? 0 : origin.find("://") + 3) == request.header("host");
+  const bool ours = net::may_call(request, options_.cors_origin);
   const bool listens = net::same_header(request.header("upgrade"), "websocket");
   if (ours || !(changes_something(request.method) || listens)) return true;
   answer_error(response, 403, "pages of another origin may not do that; --cors-origin allows one");

@@ -9,8 +9,6 @@
 
 namespace tabella::wire {
 
-// `append` writes the result's JSON to the end of its first argument. The request has been read already: its
-// JSON is not there any more when this first waits.
 // What a result's items take, where it has any: to write much takes long.
 template <class Result>
 size_t weight(const Result& result) {
@@ -42,6 +40,8 @@ size_t weight(const Result& result) {
 
 inline constexpr size_t kHeavy = 128u << 10;
 
+// `append` writes the result's JSON to the end of its first argument. The request has been read already: its
+// JSON is not there any more when this first waits.
 template <class Request, class Result, class Append>
 boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext context,
                                       store::Async<Result> (store::Store::*call)(Request), std::string& out,
