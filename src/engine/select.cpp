@@ -203,9 +203,9 @@ Result<item::Item> start_of(const std::string& token, const store::Statement& st
   const auto bad = [] { return refuse("Invalid NextToken"); };
   const auto bytes = from_base64(token);
   if (!bytes || bytes->size() <= 8) return bad();
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(std::string_view(*bytes).substr(8));
-  if (!json || json->kind() != item::JsonValue::Kind::object) return bad();
+  if (!json || json->kind() != JsonValue::Kind::object) return bad();
   auto key = item::read_item(*json);
   if (!key) return bad();
   if (get_u64(*bytes) != fingerprint_of(statement)) return refuse("NextToken does not match request");

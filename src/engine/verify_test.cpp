@@ -17,7 +17,7 @@ namespace tabella::engine {
 namespace {
 
 item::Item item_of(std::string_view json) {
-  item::JsonDocument document;
+  JsonDocument document;
   return *item::read_item(*document.parse(json));
 }
 

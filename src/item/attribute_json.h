@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/result.h"
-#include "item/json.h"
 #include "item/value.h"
 
 namespace tabella::item {

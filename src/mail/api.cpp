@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "item/json.h"
 #include "mime/utf8.h"
 #include "net/budget.h"
 #include "net/known_hosts.h"
@@ -161,7 +161,7 @@ void answer_error(net::HttpResponse& response, int status, std::string_view mess
   response.status = status;
   response.content_type = kJson;
   response.body.clear();
-  item::JsonObjectWriter object(response.body);
+  JsonObjectWriter object(response.body);
   object.string("error", mime::to_valid_utf8(message));
 }
 

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/log.h"
-#include "item/json.h"
 #include "mail/api.h"
 #include "mail/mailhog.h"
 #include "mime/encodings.h"
@@ -16,7 +16,6 @@
 namespace tabella::mail {
 
 using boost::asio::awaitable;
-using item::JsonObjectWriter;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "mail/api.h"
 #include "mail/summary.h"
 #include "mime/html.h"
@@ -13,9 +13,6 @@
 namespace tabella::mail {
 
 using boost::asio::awaitable;
-using item::JsonArrayWriter;
-using item::JsonObjectWriter;
-using item::JsonValue;
 
 namespace {
 
@@ -41,7 +38,7 @@ bool is_picture(std::string_view type) {
 std::optional<std::vector<std::string>> read_tags(JsonValue json) {
   if (json.kind() != JsonValue::Kind::array) return std::nullopt;
   std::vector<std::string> tags;
-  for (item::JsonElements elements(json); elements.next();) {
+  for (JsonElements elements(json); elements.next();) {
     const auto value = elements.value();
     if (value.kind() != JsonValue::Kind::string || value.string().empty() ||
         value.string().size() > kLongestTag || tags.size() >= kMostTags)
@@ -177,7 +174,7 @@ awaitable<void> Api::v3_get(Call& call) {
 }
 
 awaitable<void> Api::v3_update(Call& call) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(call.request.body);
   const bool object = json && json->kind() == JsonValue::Kind::object;
   const auto read = object ? json->find("read") : std::nullopt;
@@ -324,7 +321,7 @@ awaitable<void> Api::v3_webhooks(Call& call) {
 }
 
 awaitable<void> Api::v3_webhook_add(Call& call) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(call.request.body);
   const auto text = [&](std::string_view name) {
     const auto value = json && json->kind() == JsonValue::Kind::object ? json->find(name) : std::nullopt;

@@ -5,14 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "mime/message.h"
 #include "mime/utf8.h"
 #include "net/http.h"
 
 namespace tabella::mail {
 
-using item::JsonValue;
 using Kind = JsonValue::Kind;
 
 namespace {
@@ -39,14 +38,14 @@ std::expected<void, std::string> read_count(JsonValue count, Assertion& assertio
 
 std::expected<void, std::string> read_each(JsonValue each, Assertion& assertion) {
   if (each.kind() != Kind::object) return std::unexpected("each is an object of fields");
-  for (item::JsonElements fields(each); fields.next();) {
+  for (JsonElements fields(each); fields.next();) {
     const std::string field(fields.key());
     if (std::ranges::find(kFields, field) == kFields.end() && !field.starts_with("header:"))
       return std::unexpected(
           fmt::format("each: '{}' is none of {} and header:Name", field, fmt::join(kFields, ", ")));
     if (fields.value().kind() != Kind::object)
       return std::unexpected(fmt::format("each: {} is an object, as in {{\"contains\": \"…\"}}", field));
-    for (item::JsonElements conditions(fields.value()); conditions.next();) {
+    for (JsonElements conditions(fields.value()); conditions.next();) {
       std::string_view how = conditions.key();
       if (how.starts_with("not_")) how.remove_prefix(4);
       if (std::ranges::find(kHow, how) == kHow.end() || conditions.value().kind() != Kind::string)
@@ -115,14 +114,14 @@ std::string shown(const std::vector<std::string>& values) {
 }  // namespace
 
 std::expected<Assertion, std::string> parse_assertion(std::string_view text, TimePoint now) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(text);
   if (!json || json->kind() != Kind::object)
     return std::unexpected(
         "expected {\"query\": \"to:bob@example.com\", \"count\": 1, \"each\": {\"subject\": {\"contains\": "
         "\"…\"}}}");
   Assertion assertion;
-  for (item::JsonElements members(*json); members.next();) {
+  for (JsonElements members(*json); members.next();) {
     const auto name = members.key();
     const auto value = members.value();
     if (name == "query" && value.kind() == Kind::string) {

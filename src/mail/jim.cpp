@@ -12,8 +12,6 @@
 
 namespace tabella::mail {
 
-using item::JsonObjectWriter;
-using item::JsonValue;
 using At = Step::At;
 
 namespace {
@@ -77,7 +75,7 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
   };
   if (json.kind() != JsonValue::Kind::object) return wrong("expected an object");
   Step step;
-  for (item::JsonElements members(json); members.next();) {
+  for (JsonElements members(json); members.next();) {
     static constexpr std::array<std::string_view, 7> kKnown = {"at",         "from",  "to",    "reply",
                                                                "disconnect", "times", "chance"};
     if (std::ranges::find(kKnown, members.key()) == kKnown.end())
@@ -122,7 +120,7 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
 
 std::optional<JsonValue> find_any_case(JsonValue object, std::string_view name) {
   if (object.kind() != JsonValue::Kind::object) return std::nullopt;
-  for (item::JsonElements members(object); members.next();)
+  for (JsonElements members(object); members.next();)
     if (net::same_header(members.key(), name) && members.value().kind() != JsonValue::Kind::null)
       return members.value();
   return std::nullopt;
@@ -138,7 +136,7 @@ std::string to_json(const Chances& chances) {
 }
 
 std::optional<Chances> chances_from_json(std::string_view text) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(text);
   if (!json || json->kind() != JsonValue::Kind::object) return std::nullopt;
   Chances chances;
@@ -151,7 +149,7 @@ std::optional<Chances> chances_from_json(std::string_view text) {
 }
 
 std::expected<Scenario, std::string> scenario_from_json(std::string_view text) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(text);
   if (!json || json->kind() != JsonValue::Kind::object)
     return std::unexpected(
@@ -164,7 +162,7 @@ std::expected<Scenario, std::string> scenario_from_json(std::string_view text) {
   }
   const auto steps = json->find("steps");
   if (!steps || steps->kind() != JsonValue::Kind::array) return std::unexpected("steps is a list");
-  for (item::JsonElements elements(*steps); elements.next();) {
+  for (JsonElements elements(*steps); elements.next();) {
     if (scenario.steps.size() >= kMostSteps)
       return std::unexpected(fmt::format("more than {} steps", kMostSteps));
     auto step = read_step(elements.value(), scenario.steps.size() + 1);
@@ -222,7 +220,7 @@ std::optional<std::string> Jim::scenario_json() const {
     JsonObjectWriter object(json);
     object.number("seed", static_cast<int64_t>(playing_->scenario.seed));
     {
-      item::JsonArrayWriter steps(object.key("steps"));
+      JsonArrayWriter steps(object.key("steps"));
       for (size_t i = 0; i < playing_->left.size(); ++i) {
         const auto& step = playing_->scenario.steps[i];
         JsonObjectWriter one(steps.element());
@@ -236,7 +234,7 @@ std::optional<std::string> Jim::scenario_json() const {
         if (step.times > 0) one.number("left", playing_->left[i]);
       }
     }
-    item::JsonArrayWriter happened(object.key("happened"));
+    JsonArrayWriter happened(object.key("happened"));
     for (const auto& line : playing_->happened)
       append_json_string(happened.element(), mime::to_valid_utf8(line));
   }

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "smtp/server.h"
 #include "smtp/session.h"
 
@@ -92,6 +92,6 @@ std::optional<Chances> chances_from_json(std::string_view json);
 std::expected<Scenario, std::string> scenario_from_json(std::string_view json);
 
 // A member of an object, whatever the case of its name, as Go finds them.
-std::optional<item::JsonValue> find_any_case(item::JsonValue object, std::string_view name);
+std::optional<JsonValue> find_any_case(JsonValue object, std::string_view name);
 
 }  // namespace tabella::mail

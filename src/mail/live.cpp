@@ -5,7 +5,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "mail/api.h"
 #include "mail/assertions.h"
 #include "mail/summary.h"
@@ -155,14 +155,14 @@ awaitable<void> Api::v3_assert(Call& call) {
     if (wrong.empty() || hopeless || stopping_ || SteadyClock::now() >= deadline) {
       call.response.status = wrong.empty() ? 200 : 417;
       call.response.content_type = kJson;
-      item::JsonObjectWriter object(call.response.body);
+      JsonObjectWriter object(call.response.body);
       object.boolean("passed", wrong.empty());
       object.number("count", static_cast<int64_t>(page->total));
       {
-        item::JsonArrayWriter failed(object.key("failures"));
+        JsonArrayWriter failed(object.key("failures"));
         for (const auto& sentence : wrong) append_json_string(failed.element(), sentence);
       }
-      item::JsonArrayWriter ids(object.key("messages"));
+      JsonArrayWriter ids(object.key("messages"));
       for (const auto& message : page->messages) append_json_string(ids.element(), message.id);
       co_return;
     }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "item/json.h"
+#include "base/json.h"
 #include "mail/assertions.h"
 #include "mail/content.h"
 #include "mail/document.h"
@@ -235,13 +235,12 @@ TEST(MailHogJson, IsMadeInPiecesThatFitTogether) {
     std::string at_once;
     append_message_json(at_once, mail, "h");
     EXPECT_EQ(all, at_once);
-    item::JsonDocument document;
+    JsonDocument document;
     const auto parsed = document.parse(all);
     ASSERT_TRUE(parsed);
     EXPECT_EQ(parsed->find("Raw")->find("Data")->string(),
               mime::to_valid_utf8(raw.substr(0, raw.size() - 2)));
-    EXPECT_EQ(parsed->find("Content")->find("Headers")->find("Subject")->kind(),
-              item::JsonValue::Kind::array);
+    EXPECT_EQ(parsed->find("Content")->find("Headers")->find("Subject")->kind(), JsonValue::Kind::array);
   }
 }
 

@@ -4,17 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "base/json.h"
 #include "base/json_text.h"
 #include "base/text.h"
-#include "item/json.h"
 #include "mail/model.h"
 #include "mime/utf8.h"
 #include "net/http.h"
 
 namespace tabella::mail {
-
-using item::JsonArrayWriter;
-using item::JsonObjectWriter;
 
 namespace {
 

@@ -6,12 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "mail/jim.h"
 
 namespace tabella::mail {
-
-using item::JsonValue;
 
 namespace {
 
@@ -57,7 +55,7 @@ std::optional<smtp::Mechanism> mechanism_of(std::string_view name) {
 std::string to_stored_json(const OutgoingServer& server) {
   std::string json;
   {
-    item::JsonObjectWriter object(json);
+    JsonObjectWriter object(json);
     object.string("Name", server.name);
     object.string("Email", server.email);
     object.string("Host", server.host);
@@ -77,13 +75,13 @@ std::unexpected<ReleaseError> refuse(int status, std::string message) {
 }  // namespace
 
 std::optional<OutgoingServer> outgoing_from_json(std::string_view text) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(text);
   return json ? to_server(*json) : std::nullopt;
 }
 
 void append_outgoing_json(std::string& out, const OutgoingServer& server) {
-  item::JsonObjectWriter object(out);
+  JsonObjectWriter object(out);
   object.string("Name", server.name);
   object.boolean("Save", server.save);
   object.string("Email", server.email);
@@ -99,14 +97,14 @@ std::map<std::string, OutgoingServer> read_outgoing_file(const std::string& path
   if (!file) throw std::runtime_error(fmt::format("the file with outgoing servers {} cannot be read", path));
   std::stringstream text;
   text << file.rdbuf();
-  item::JsonDocument document;
+  JsonDocument document;
   const auto content = text.str();
   const auto json = document.parse(content);
   if (!json || json->kind() != JsonValue::Kind::object)
     throw std::runtime_error(
         fmt::format("the file with outgoing servers {} is no JSON object of servers by name", path));
   std::map<std::string, OutgoingServer> servers;
-  for (item::JsonElements members(*json); members.next();) {
+  for (JsonElements members(*json); members.next();) {
     auto server = to_server(members.value());
     if (!server || server->host.empty())
       throw std::runtime_error(

@@ -5,9 +5,6 @@
 
 namespace tabella::mail {
 
-using item::JsonArrayWriter;
-using item::JsonObjectWriter;
-
 void append_addresses(std::string& out, const std::vector<mime::Address>& addresses) {
   JsonArrayWriter array(out);
   for (const auto& address : addresses) {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "mail/model.h"
 #include "mime/message.h"
 
@@ -12,7 +12,7 @@ namespace tabella::mail {
 void append_summary_json(std::string& out, const Message& message);
 
 // The members of a summary, for objects that have more.
-void write_summary(item::JsonObjectWriter& object, const Message& message, const mime::Message& parsed);
+void write_summary(JsonObjectWriter& object, const Message& message, const mime::Message& parsed);
 void append_addresses(std::string& out, const std::vector<mime::Address>& addresses);
 
 // How the text begins, in one line.

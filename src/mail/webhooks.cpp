@@ -5,8 +5,8 @@
 #include "base/base64.h"
 #include "base/checksum.h"
 #include "base/ids.h"
+#include "base/json.h"
 #include "base/log.h"
-#include "item/json.h"
 #include "mail/summary.h"
 
 namespace tabella::mail {
@@ -19,15 +19,15 @@ constexpr std::chrono::seconds kPatience{15};
 constexpr std::chrono::seconds kLooksAgain{2};  // for hooks that other processes have added
 constexpr int kMostAttempts = 12;
 
-std::string text_of(item::JsonValue json, std::string_view name) {
+std::string text_of(JsonValue json, std::string_view name) {
   const auto value = json.find(name);
-  return value && value->kind() == item::JsonValue::Kind::string ? std::string(value->string()) : "";
+  return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
 }
 
 std::string to_json(const Webhook& hook) {
   std::string json;
   {
-    item::JsonObjectWriter object(json);
+    JsonObjectWriter object(json);
     object.string("url", hook.url);
     object.string("secret", hook.secret);
     object.string("query", hook.query);
@@ -36,7 +36,7 @@ std::string to_json(const Webhook& hook) {
 }
 
 Webhook from_json(const std::string& id, const std::string& text) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(text);
   Webhook hook{.id = id};
   if (!json) return hook;
@@ -155,7 +155,7 @@ boost::asio::awaitable<void> Webhooks::post(const Webhook& hook, const Message& 
   if (!url) throw std::runtime_error(url.error());
   std::string body;
   {
-    item::JsonObjectWriter object(body);
+    JsonObjectWriter object(body);
     object.string("type", "message.received");
     object.string("timestamp", time_text(message.created));
     append_summary_json(object.key("data"), message);

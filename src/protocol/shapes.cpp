@@ -5,9 +5,6 @@
 
 namespace tabella::protocol {
 
-using item::JsonArrayWriter;
-using item::JsonObjectWriter;
-
 void append_keys(std::string& out, const std::vector<store::KeyElement>& keys) {
   JsonArrayWriter array(out);
   for (const auto& key : keys) {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "store/requests.h"
 
 namespace tabella::protocol {
@@ -17,8 +17,8 @@ void append_tags(std::string& out, const std::vector<store::Tag>& tags);
 void append_strings(std::string& out, const std::vector<std::string>& strings);
 
 // OnDemandThroughput, if there is one.
-void write_on_demand(item::JsonObjectWriter& json, const std::optional<store::OptionalThroughput>& maxima);
-void write_time_to_live(item::JsonObjectWriter& json, const store::UpdateTimeToLiveRequest& specification);
+void write_on_demand(JsonObjectWriter& json, const std::optional<store::OptionalThroughput>& maxima);
+void write_time_to_live(JsonObjectWriter& json, const store::UpdateTimeToLiveRequest& specification);
 
 // RequestItems and UnprocessedItems of BatchWriteItem, RequestItems and UnprocessedKeys of BatchGetItem.
 void append_batch(std::string& out,
@@ -26,6 +26,6 @@ void append_batch(std::string& out,
 void append_batch(std::string& out, const std::vector<store::BatchGetTable>& tables);
 
 // ExpressionAttributeNames and -Values.
-void write_expression_attributes(item::JsonObjectWriter& json, const store::ExpressionAttributes& attributes);
+void write_expression_attributes(JsonObjectWriter& json, const store::ExpressionAttributes& attributes);
 
 }  // namespace tabella::protocol

@@ -71,8 +71,8 @@ bool is_refusal_for_now(Operation operation, int status, ErrorCode code, std::st
          (operation.streams && code == ErrorCode::limit_exceeded);
 }
 
-item::JsonDocument& document_of_thread() {
-  thread_local item::JsonDocument document;
+JsonDocument& document_of_thread() {
+  thread_local JsonDocument document;
   return document;
 }
 

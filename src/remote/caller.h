@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "base/metrics.h"
-#include "item/json.h"
 #include "net/client.h"
 #include "remote/credentials.h"
 #include "remote/endpoint.h"
@@ -41,7 +41,7 @@ struct Operation {
 class Caller {
  public:
   // Reads an answer that has come; false if it makes no sense.
-  using Read = std::function<bool(item::JsonValue)>;
+  using Read = std::function<bool(JsonValue)>;
 
   Caller(CallerOptions options, const Clock& clock);
 

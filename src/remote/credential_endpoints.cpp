@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/environment.h"
-#include "item/json.h"
+#include "base/json.h"
 #include "net/client.h"
 #include "remote/credentials.h"
 
@@ -40,13 +40,13 @@ std::unexpected<CredentialError> wrong(std::string message) {
 }
 
 Place read_role(std::string_view body, std::string_view source) {
-  item::JsonDocument document;
+  JsonDocument document;
   const auto json = document.parse(body);
   Credentials found;
   const auto text = [&](std::string_view name) -> std::string {
-    if (!json || json->kind() != item::JsonValue::Kind::object) return {};
+    if (!json || json->kind() != JsonValue::Kind::object) return {};
     const auto value = json->find(name);
-    return value && value->kind() == item::JsonValue::Kind::string ? std::string(value->string()) : "";
+    return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
   };
   found.access_key = text("AccessKeyId");
   found.secret_key = text("SecretAccessKey");

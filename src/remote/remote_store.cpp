@@ -76,7 +76,7 @@ Async<Result> RemoteStore::ask(Operation operation, std::string body, Repeat rep
   Result result;
   auto called = co_await caller_.call(
       operation, body, repeat,
-      [&](item::JsonValue json) {
+      [&](JsonValue json) {
         result = {};  // an answer before this one may have been half of one
         return read(json, result);
       },
@@ -88,7 +88,7 @@ Async<Result> RemoteStore::ask(Operation operation, std::string body, Repeat rep
 Async<void> RemoteStore::tell(Operation operation, std::string body, Repeat repeat) {
   operation.answers_nothing = true;
   co_return co_await caller_.call(
-      operation, body, repeat, [](item::JsonValue) { return true; }, caller_.usual_deadline());
+      operation, body, repeat, [](JsonValue) { return true; }, caller_.usual_deadline());
 }
 
 Async<void> RemoteStore::ping(std::chrono::milliseconds within) {

@@ -22,7 +22,7 @@ namespace tabella::remote {
 namespace {
 
 item::Item item_of(std::string_view json) {
-  item::JsonDocument document;
+  JsonDocument document;
   return *item::read_item(*document.parse(json));
 }
 

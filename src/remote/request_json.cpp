@@ -7,8 +7,6 @@
 namespace tabella::remote {
 namespace {
 
-using item::JsonArrayWriter;
-using item::JsonObjectWriter;
 using protocol::name_of;
 using store::CapacityDetail;
 

@@ -9,8 +9,6 @@
 namespace tabella::remote {
 namespace {
 
-using item::JsonElements;
-using item::JsonValue;
 using Kind = JsonValue::Kind;
 
 // Reads the members of one object; whatever has the wrong type makes the whole of it wrong.

@@ -5,34 +5,34 @@
 #include <string>
 #include <vector>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "store/store.h"
 
 namespace tabella::remote {
 
-bool read(item::JsonValue json, store::WriteResult& result);
-bool read(item::JsonValue json, store::GetItemResult& result);
-bool read(item::JsonValue json, store::Page& result);
-bool read(item::JsonValue json, store::BatchGetItemResult& result);
-bool read(item::JsonValue json, store::BatchWriteItemResult& result);
-bool read(item::JsonValue json, store::TransactWriteItemsResult& result);
-bool read(item::JsonValue json, store::TransactGetItemsResult& result);
-bool read(item::JsonValue json, store::ExecuteStatementResult& result);
-bool read(item::JsonValue json, store::BatchExecuteStatementResult& result);
-bool read(item::JsonValue json, store::ExecuteTransactionResult& result);
-bool read(item::JsonValue json, store::TableDescription& result);
-bool read(item::JsonValue json, store::ListTablesResult& result);
-bool read(item::JsonValue json, store::UpdateTimeToLiveRequest& result);
-bool read(item::JsonValue json, store::TimeToLiveDescription& result);
+bool read(JsonValue json, store::WriteResult& result);
+bool read(JsonValue json, store::GetItemResult& result);
+bool read(JsonValue json, store::Page& result);
+bool read(JsonValue json, store::BatchGetItemResult& result);
+bool read(JsonValue json, store::BatchWriteItemResult& result);
+bool read(JsonValue json, store::TransactWriteItemsResult& result);
+bool read(JsonValue json, store::TransactGetItemsResult& result);
+bool read(JsonValue json, store::ExecuteStatementResult& result);
+bool read(JsonValue json, store::BatchExecuteStatementResult& result);
+bool read(JsonValue json, store::ExecuteTransactionResult& result);
+bool read(JsonValue json, store::TableDescription& result);
+bool read(JsonValue json, store::ListTablesResult& result);
+bool read(JsonValue json, store::UpdateTimeToLiveRequest& result);
+bool read(JsonValue json, store::TimeToLiveDescription& result);
 struct TagPage {
   std::vector<store::Tag> tags;
   std::optional<std::string> next;
 };
-bool read(item::JsonValue json, TagPage& result);
-bool read(item::JsonValue json, store::ListStreamsResult& result);
-bool read(item::JsonValue json, store::StreamDescription& result);
-bool read(item::JsonValue json, store::GetRecordsResult& result);
-bool read(item::JsonValue json, std::string& shard_iterator);
+bool read(JsonValue json, TagPage& result);
+bool read(JsonValue json, store::ListStreamsResult& result);
+bool read(JsonValue json, store::StreamDescription& result);
+bool read(JsonValue json, store::GetRecordsResult& result);
+bool read(JsonValue json, std::string& shard_iterator);
 
 // An error's body. `type` is what __type says, "" if it says nothing.
 struct ErrorBody {
@@ -41,6 +41,6 @@ struct ErrorBody {
   std::optional<item::Item> item;
   std::vector<store::CancellationReason> reasons;
 };
-bool read(item::JsonValue json, ErrorBody& result);
+bool read(JsonValue json, ErrorBody& result);
 
 }  // namespace tabella::remote

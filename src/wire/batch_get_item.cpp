@@ -60,11 +60,11 @@ Wire<store::BatchGetItemRequest> read(JsonValue body) {
 }
 
 void append_result(std::string& out, const store::BatchGetItemResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   {
-    item::JsonObjectWriter responses(json.key("Responses"));
+    JsonObjectWriter responses(json.key("Responses"));
     for (const auto& [table, items] : result.responses) {
-      item::JsonArrayWriter array(responses.key(table));
+      JsonArrayWriter array(responses.key(table));
       for (const auto& item : items) item::append_item_json(array.element(), item);
     }
   }

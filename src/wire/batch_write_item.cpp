@@ -86,7 +86,7 @@ Wire<store::BatchWriteItemRequest> read(JsonValue body) {
 }
 
 void append_result(std::string& out, const store::BatchWriteItemResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   protocol::append_batch(json.key("UnprocessedItems"), result.unprocessed);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
   append_table_metrics(json, result.collection_metrics);

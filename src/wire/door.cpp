@@ -89,7 +89,7 @@ void log_request(const HttpRequest& request, const HttpResponse& response, std::
 
 awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation* operation,
                                 std::string_view body, std::string& out) {
-  thread_local item::JsonDocument document;
+  thread_local JsonDocument document;
   const auto json = body.empty() ? std::nullopt : document.parse(body);
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));

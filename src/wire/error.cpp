@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "item/json.h"
+#include "base/json.h"
 #include "protocol/error_names.h"
 
 namespace tabella::wire {
@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::string_view kService = "com.amazon.coral.service#";
 void append_reasons(std::string& out, const std::vector<store::CancellationReason>& reasons) {
-  item::JsonArrayWriter array(out);
+  JsonArrayWriter array(out);
   for (const auto& reason : reasons) {
-    item::JsonObjectWriter json(array.element());
+    JsonObjectWriter json(array.element());
     json.string("Code", reason.code);
     if (!reason.message.empty()) json.string("Message", reason.message);
     if (reason.item) item::append_item_json(json.key("Item"), *reason.item);
@@ -55,7 +55,7 @@ WireError to_wire(store::Error error) {
 std::string error_body(const WireError& error) {
   std::string body;
   {
-    item::JsonObjectWriter json(body);
+    JsonObjectWriter json(body);
     json.string("__type", error.type);
     // AWS writes these with a capital.
     const bool capital = error.type.ends_with("#SerializationException") || !error.reasons.empty();

@@ -21,7 +21,7 @@ Wire<store::GetItemRequest> read(JsonValue body) {
 }
 
 void append_result(std::string& out, const store::GetItemResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   if (result.item) item::append_item_json(json.key("Item"), *result.item);
   if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
 }

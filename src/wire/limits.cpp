@@ -6,7 +6,7 @@ namespace tabella::wire {
 TABELLA_OPERATION(describe_limits) {
   static_cast<void>(context);
   static_cast<void>(body);
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   json.number("AccountMaxReadCapacityUnits", int64_t{80000});
   json.number("AccountMaxWriteCapacityUnits", int64_t{80000});
   json.number("TableMaxReadCapacityUnits", int64_t{40000});
@@ -16,9 +16,9 @@ TABELLA_OPERATION(describe_limits) {
 
 TABELLA_OPERATION(describe_endpoints) {
   static_cast<void>(body);
-  item::JsonObjectWriter json(out);
-  item::JsonArrayWriter endpoints(json.key("Endpoints"));
-  item::JsonObjectWriter endpoint(endpoints.element());
+  JsonObjectWriter json(out);
+  JsonArrayWriter endpoints(json.key("Endpoints"));
+  JsonObjectWriter endpoint(endpoints.element());
   endpoint.string("Address", context.host);
   endpoint.number("CachePeriodInMinutes", int64_t{1440});
   co_return Wire<>{};

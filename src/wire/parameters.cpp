@@ -266,28 +266,28 @@ store::ReadOptions read_read_options(const Reader& reader, std::string_view filt
 
 namespace {
 
-void write_units(item::JsonObjectWriter& json, double units, store::CapacityKind kind) {
+void write_units(JsonObjectWriter& json, double units, store::CapacityKind kind) {
   json.number("CapacityUnits", units);
   if (kind == store::CapacityKind::read) json.number("ReadCapacityUnits", units);
   if (kind == store::CapacityKind::write) json.number("WriteCapacityUnits", units);
 }
 
 void append_units(std::string& out, double units, store::CapacityKind kind) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   write_units(json, units, kind);
 }
 
-void append_index_units(item::JsonObjectWriter& json, std::string_view name,
+void append_index_units(JsonObjectWriter& json, std::string_view name,
                         const std::map<std::string, double>& units, store::CapacityKind kind) {
   if (units.empty()) return;
-  item::JsonObjectWriter indexes(json.key(name));
+  JsonObjectWriter indexes(json.key(name));
   for (const auto& [index, value] : units) append_units(indexes.key(index), value, kind);
 }
 
 }  // namespace
 
 void append_capacity(std::string& out, const store::ConsumedCapacity& capacity) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   json.string("TableName", capacity.table);
   write_units(json, capacity.total(), capacity.kind);
   if (capacity.detail != CapacityDetail::indexes) return;
@@ -297,38 +297,38 @@ void append_capacity(std::string& out, const store::ConsumedCapacity& capacity) 
 }
 
 void append_responses(std::string& out, const std::vector<std::optional<store::Item>>& items) {
-  item::JsonArrayWriter array(out);
+  JsonArrayWriter array(out);
   for (const auto& item : items) {
-    item::JsonObjectWriter json(array.element());
+    JsonObjectWriter json(array.element());
     if (item) item::append_item_json(json.key("Item"), *item);
   }
 }
 
-void append_capacities(item::JsonObjectWriter& json, const std::vector<store::ConsumedCapacity>& capacities) {
-  item::JsonArrayWriter array(json.key("ConsumedCapacity"));
+void append_capacities(JsonObjectWriter& json, const std::vector<store::ConsumedCapacity>& capacities) {
+  JsonArrayWriter array(json.key("ConsumedCapacity"));
   for (const auto& capacity : capacities) append_capacity(array.element(), capacity);
 }
 
 void append_table_metrics(
-    item::JsonObjectWriter& json,
+    JsonObjectWriter& json,
     const std::vector<std::pair<std::string, std::vector<store::ItemCollectionMetrics>>>& tables) {
   if (tables.empty()) return;
-  item::JsonObjectWriter metrics(json.key("ItemCollectionMetrics"));
+  JsonObjectWriter metrics(json.key("ItemCollectionMetrics"));
   for (const auto& [table, list] : tables) {
-    item::JsonArrayWriter array(metrics.key(table));
+    JsonArrayWriter array(metrics.key(table));
     for (const auto& one : list) append_metrics(array.element(), one);
   }
 }
 
 void append_metrics(std::string& out, const store::ItemCollectionMetrics& metrics) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   item::append_item_json(json.key("ItemCollectionKey"), metrics.key);
   const double low = std::floor(metrics.size_gb);
   fmt::format_to(std::back_inserter(json.key("SizeEstimateRangeGB")), "[{:.1f},{:.1f}]", low, low + 1);
 }
 
 void append_write_result(std::string& out, const store::WriteResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   if (result.attributes) item::append_item_json(json.key("Attributes"), *result.attributes);
   if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
   if (result.collection_metrics)
@@ -339,10 +339,10 @@ void append_page(std::string& out, const store::Page& page) {
   size_t bytes = 256;
   for (const auto& item : page.items) bytes += item.bytes().size() * 3 / 2 + 64;
   out.reserve(bytes);  // one allocation for a page, or nearly
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   json.number("Count", page.count);
   if (!page.count_only) {
-    item::JsonArrayWriter items(json.key("Items"));
+    JsonArrayWriter items(json.key("Items"));
     for (const auto& item : page.items) item::append_item_json(items.element(), item);
   }
   if (page.last_key) item::append_item_json(json.key("LastEvaluatedKey"), *page.last_key);

@@ -40,9 +40,9 @@ store::ReadOptions read_read_options(const Reader& reader, std::string_view filt
 void append_capacity(std::string& out, const store::ConsumedCapacity& capacity);
 // [{"Item": …}, {}, …], the answers of transactions that read.
 void append_responses(std::string& out, const std::vector<std::optional<store::Item>>& items);
-void append_capacities(item::JsonObjectWriter& json, const std::vector<store::ConsumedCapacity>& capacities);
+void append_capacities(JsonObjectWriter& json, const std::vector<store::ConsumedCapacity>& capacities);
 void append_table_metrics(
-    item::JsonObjectWriter& json,
+    JsonObjectWriter& json,
     const std::vector<std::pair<std::string, std::vector<store::ItemCollectionMetrics>>>& tables);
 void append_metrics(std::string& out, const store::ItemCollectionMetrics& metrics);
 void append_write_result(std::string& out, const store::WriteResult& result);

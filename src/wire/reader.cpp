@@ -111,7 +111,7 @@ std::optional<bool> Reader::boolean(std::string_view name) const {
   if (!value) return std::nullopt;
   if (value->kind() == JsonValue::Kind::boolean) return value->boolean();
   if (value->kind() == JsonValue::Kind::string) {
-    const auto word = item::boolean_word(value->string());
+    const auto word = boolean_word(value->string());
     if (!word) problems_.serialization("Unexpected token received from parser");
     return word;
   }

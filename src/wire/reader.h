@@ -11,15 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "item/attribute_json.h"
-#include "item/json.h"
 #include "protocol/names.h"
 #include "wire/error.h"
 
 namespace tabella::wire {
-
-using item::JsonElements;
-using item::JsonValue;
 
 // What has been found wrong in one request so far.
 class Problems {

@@ -69,9 +69,9 @@ Wire<store::ExecuteStatementRequest> read_execute(JsonValue body) {
 }
 
 void append_execute(std::string& out, const store::ExecuteStatementResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   {
-    item::JsonArrayWriter items(json.key("Items"));
+    JsonArrayWriter items(json.key("Items"));
     for (const auto& item : result.items) item::append_item_json(items.element(), item);
   }
   if (result.next_token) json.string("NextToken", *result.next_token);
@@ -90,9 +90,9 @@ Wire<store::BatchExecuteStatementRequest> read_batch(JsonValue body) {
 }
 
 void append_response(std::string& out, const store::StatementResponse& response) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   if (response.error) {
-    item::JsonObjectWriter error(json.key("Error"));
+    JsonObjectWriter error(json.key("Error"));
     error.string("Code", protocol::statement_error(response.error->code));
     error.string("Message", response.error->message);
     if (response.error->item) item::append_item_json(error.key("Item"), *response.error->item);
@@ -102,9 +102,9 @@ void append_response(std::string& out, const store::StatementResponse& response)
 }
 
 void append_batch(std::string& out, const store::BatchExecuteStatementResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   {
-    item::JsonArrayWriter responses(json.key("Responses"));
+    JsonArrayWriter responses(json.key("Responses"));
     for (const auto& response : result.responses) append_response(responses.element(), response);
   }
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
@@ -122,7 +122,7 @@ Wire<store::ExecuteTransactionRequest> read_transaction(JsonValue body) {
 }
 
 void append_transaction(std::string& out, const store::ExecuteTransactionResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   append_responses(json.key("Responses"), result.responses);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
 }

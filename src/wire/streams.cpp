@@ -47,11 +47,11 @@ Wire<store::ListStreamsRequest> read_list(JsonValue body) {
 }
 
 void append_list(std::string& out, const store::ListStreamsResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   {
-    item::JsonArrayWriter streams(json.key("Streams"));
+    JsonArrayWriter streams(json.key("Streams"));
     for (const auto& stream : result.streams) {
-      item::JsonObjectWriter inner(streams.element());
+      JsonObjectWriter inner(streams.element());
       inner.string("StreamArn", stream.arn);
       inner.string("TableName", stream.table);
       inner.string("StreamLabel", stream.label);
@@ -85,17 +85,17 @@ Wire<store::DescribeStreamRequest> read_describe(JsonValue body) {
 }
 
 void append_shard(std::string& out, const store::ShardDescription& shard) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   json.string("ShardId", shard.id);
   if (shard.parent) json.string("ParentShardId", *shard.parent);
-  item::JsonObjectWriter range(json.key("SequenceNumberRange"));
+  JsonObjectWriter range(json.key("SequenceNumberRange"));
   range.string("StartingSequenceNumber", shard.first);
   if (shard.last) range.string("EndingSequenceNumber", *shard.last);
 }
 
 void append_stream(std::string& out, const store::StreamDescription& stream) {
-  item::JsonObjectWriter outer(out);
-  item::JsonObjectWriter json(outer.key("StreamDescription"));
+  JsonObjectWriter outer(out);
+  JsonObjectWriter json(outer.key("StreamDescription"));
   json.string("StreamArn", stream.arn);
   json.string("StreamLabel", stream.label);
   json.string("StreamStatus", stream.enabled ? "ENABLED" : "DISABLED");
@@ -104,7 +104,7 @@ void append_stream(std::string& out, const store::StreamDescription& stream) {
   json.string("TableName", stream.table);
   protocol::append_keys(json.key("KeySchema"), stream.key_schema);
   {
-    item::JsonArrayWriter shards(json.key("Shards"));
+    JsonArrayWriter shards(json.key("Shards"));
     for (const auto& shard : stream.shards) append_shard(shards.element(), shard);
   }
   if (stream.last_shard) json.string("LastEvaluatedShardId", *stream.last_shard);
@@ -141,14 +141,14 @@ Wire<store::GetRecordsRequest> read_records(JsonValue body) {
 }
 
 void append_record(std::string& out, const store::StreamRecord& record) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   json.string("eventID", record.id);
   json.string("eventName", protocol::name_of(protocol::kStreamEvents, record.event));
   json.string("eventVersion", "1.1");
   json.string("eventSource", "aws:dynamodb");
   json.string("awsRegion", "us-east-1");
   {
-    item::JsonObjectWriter change(json.key("dynamodb"));
+    JsonObjectWriter change(json.key("dynamodb"));
     change.number("ApproximateCreationDateTime", static_cast<int64_t>(epoch_seconds(record.created)));
     item::append_item_json(change.key("Keys"), record.keys);
     if (record.new_image) item::append_item_json(change.key("NewImage"), *record.new_image);
@@ -158,22 +158,22 @@ void append_record(std::string& out, const store::StreamRecord& record) {
     change.string("StreamViewType", protocol::name_of(protocol::kStreamViews, record.view));
   }
   if (!record.by_service) return;
-  item::JsonObjectWriter identity(json.key("userIdentity"));
+  JsonObjectWriter identity(json.key("userIdentity"));
   identity.string("Type", "Service");
   identity.string("PrincipalId", "dynamodb.amazonaws.com");
 }
 
 void append_records(std::string& out, const store::GetRecordsResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   {
-    item::JsonArrayWriter records(json.key("Records"));
+    JsonArrayWriter records(json.key("Records"));
     for (const auto& record : result.records) append_record(records.element(), record);
   }
   if (result.next) json.string("NextShardIterator", *result.next);
 }
 
 void append_iterator(std::string& out, const std::string& iterator) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   json.string("ShardIterator", iterator);
 }
 

@@ -9,8 +9,6 @@
 
 namespace tabella::wire {
 
-using item::JsonArrayWriter;
-using item::JsonObjectWriter;
 using store::BillingMode;
 using store::IndexDescription;
 using store::KeyRole;

@@ -22,9 +22,9 @@ Wire<store::ListTablesRequest> read_list(JsonValue body) {
 }
 
 void append_list(std::string& out, const store::ListTablesResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   {
-    item::JsonArrayWriter names(json.key("TableNames"));
+    JsonArrayWriter names(json.key("TableNames"));
     for (const auto& name : result.names) append_json_string(names.element(), name);
   }
   if (result.last) json.string("LastEvaluatedTableName", *result.last);
@@ -35,7 +35,7 @@ void append_list(std::string& out, const store::ListTablesResult& result) {
 TABELLA_OPERATION(describe_table) {
   return answer(read_table_only(body), context, &store::Store::describe_table, out,
                 [](std::string& json_out, const store::TableDescription& table) {
-                  item::JsonObjectWriter json(json_out);
+                  JsonObjectWriter json(json_out);
                   append_description(json.key("Table"), table);
                 });
 }

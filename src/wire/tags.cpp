@@ -45,7 +45,7 @@ Wire<std::string> read_list(JsonValue body) {
 }
 
 void append_tags(std::string& out, const std::vector<store::Tag>& list) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   protocol::append_tags(json.key("Tags"), list);
 }
 

@@ -27,13 +27,13 @@ Wire<store::UpdateTimeToLiveRequest> read_update(JsonValue body) {
 }
 
 void append_specification(std::string& out, const store::UpdateTimeToLiveRequest& specification) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   protocol::write_time_to_live(json, specification);
 }
 
 void append_description(std::string& out, const store::TimeToLiveDescription& description) {
-  item::JsonObjectWriter json(out);
-  item::JsonObjectWriter inner(json.key("TimeToLiveDescription"));
+  JsonObjectWriter json(out);
+  JsonObjectWriter inner(json.key("TimeToLiveDescription"));
   inner.string("TimeToLiveStatus", protocol::name_of(protocol::kTimeToLiveStatuses, description.status));
   if (description.attribute) inner.string("AttributeName", *description.attribute);
 }

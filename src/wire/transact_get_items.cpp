@@ -36,7 +36,7 @@ Wire<store::TransactGetItemsRequest> read(JsonValue body) {
 }
 
 void append_result(std::string& out, const store::TransactGetItemsResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   append_responses(json.key("Responses"), result.responses);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
 }

@@ -61,7 +61,7 @@ Wire<store::TransactWriteItemsRequest> read(JsonValue body) {
 }
 
 void append_result(std::string& out, const store::TransactWriteItemsResult& result) {
-  item::JsonObjectWriter json(out);
+  JsonObjectWriter json(out);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
   append_table_metrics(json, result.collection_metrics);
 }

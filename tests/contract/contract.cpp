@@ -9,14 +9,14 @@
 namespace tabella::contract {
 
 item::Item item_of(std::string_view json) {
-  item::JsonDocument document;
+  JsonDocument document;
   return *item::read_item(*document.parse(json));
 }
 
 std::vector<std::string> parameters_of(std::string_view json) {
-  item::JsonDocument document;
+  JsonDocument document;
   std::vector<std::string> values;
-  for (item::JsonElements e(*document.parse(json)); e.next();)
+  for (JsonElements e(*document.parse(json)); e.next();)
     item::read_value(values.emplace_back(), e.value()).value();
   return values;
 }

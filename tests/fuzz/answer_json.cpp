@@ -11,12 +11,12 @@ namespace {
 using namespace tabella;
 
 template <class Result>
-bool reads(item::JsonValue json) {
+bool reads(JsonValue json) {
   Result result;
   return remote::read(json, result);
 }
 
-void read_batch(item::JsonValue json) {
+void read_batch(JsonValue json) {
   store::BatchWriteItemResult written;
   if (remote::read(json, written))
     static_cast<void>(remote::to_json(store::BatchWriteItemRequest{.tables = written.unprocessed}));
@@ -29,7 +29,7 @@ void read_batch(item::JsonValue json) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  static item::JsonDocument document;
+  static JsonDocument document;
   const auto json = document.parse({reinterpret_cast<const char*>(data + 1), size - 1});
   if (!json) return 0;
   switch (data[0] % 17) {

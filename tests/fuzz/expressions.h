@@ -13,7 +13,7 @@ namespace tabella::fuzz {
 inline const expression::Names kNames = {{"#n", "n"}, {"#m", "m"}, {"#l", "l"}, {"#d", "a.b"}};
 
 inline item::Item item_of(std::string_view json) {
-  item::JsonDocument document;
+  JsonDocument document;
   return *item::read_item(*document.parse(json));
 }
 

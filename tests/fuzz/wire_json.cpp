@@ -25,14 +25,14 @@ std::string target_of(uint8_t choice) {
 }
 
 void check_item_round_trip(std::string_view body) {
-  static item::JsonDocument document;
+  static JsonDocument document;
   const auto json = document.parse(body);
   if (!json) return;
   const auto item = item::read_item(*json);
   if (!item) return;
   std::string text;
   item::append_item_json(text, *item);
-  item::JsonDocument again;
+  JsonDocument again;
   const auto parsed = again.parse(text);
   if (!parsed) std::abort();
   const auto reread = item::read_item(*parsed);
@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   context.run();
   if (response.status == 200 || response.status == 400) {
     // Every answer is JSON, or nothing.
-    item::JsonDocument answer;
+    JsonDocument answer;
     if (!response.body.empty() && !answer.parse(response.body)) std::abort();
   }
   check_item_round_trip(body);

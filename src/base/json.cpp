@@ -1,4 +1,4 @@
-#include "item/json.h"
+#include "base/json.h"
 
 #include <bit>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-namespace tabella::item {
+namespace tabella {
 namespace {
 
 namespace dom = simdjson::dom;
@@ -171,4 +171,4 @@ void JsonObjectWriter::number(std::string_view name, double value) {
   fmt::format_to(std::back_inserter(key(name)), "{:.15}", value);
 }
 
-}  // namespace tabella::item
+}  // namespace tabella

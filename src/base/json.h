@@ -11,7 +11,7 @@
 
 #include "base/json_text.h"
 
-namespace tabella::item {
+namespace tabella {
 
 class JsonValue {
  public:
@@ -106,4 +106,4 @@ class JsonArrayWriter {
   bool first_ = true;
 };
 
-}  // namespace tabella::item
+}  // namespace tabella
