@@ -9,6 +9,7 @@
 #include <toml++/toml.h>
 #include <CLI/CLI.hpp>
 
+#include "base/duration.h"
 #include "base/environment.h"
 #include "base/passwords.h"
 #include "base/text.h"
@@ -178,7 +179,7 @@ mail::Granularity parse_partition(const std::string& text) {
 std::chrono::seconds parse_time_to_live(const std::string& text) {
   constexpr std::chrono::hours kForever{100 * 365 * 24};
   if (text == "off") return kForever;
-  const auto length = mail::parse_duration(text);
+  const auto length = parse_duration(text);
   if (!length || *length < std::chrono::seconds{1} || *length > kForever)
     throw Mistake(fmt::format("--mail-ttl: '{}' is no time, as in 7d, 12h or 30m; off: for ever", text));
   return std::chrono::duration_cast<std::chrono::seconds>(*length);
@@ -221,7 +222,7 @@ MailOptions understand_mail(const GivenMail& given) {
   options.granularity = parse_partition(given.partition);
   options.most_messages = given.max_messages;
   if (!given.settle.empty()) {
-    options.settle = mail::parse_duration(given.settle);
+    options.settle = parse_duration(given.settle);
     if (!options.settle || *options.settle < std::chrono::milliseconds{100} ||
         *options.settle > std::chrono::hours{1})
       throw Mistake(fmt::format("--mail-settle: '{}' is no time from 100ms to 1h, as in 20s", given.settle));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/duration.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"

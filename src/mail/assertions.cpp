@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/duration.h"
 #include "base/json.h"
 #include "mime/message.h"
 #include "mime/utf8.h"

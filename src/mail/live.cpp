@@ -5,6 +5,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/this_coro.hpp>
 
+#include "base/duration.h"
 #include "base/json.h"
 #include "mail/api.h"
 #include "mail/assertions.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/duration.h"
 #include "base/text.h"
 #include "mail/document.h"
 #include "mime/fold.h"
@@ -225,21 +226,6 @@ std::expected<bool, std::string> add_operator(Filter& filter, std::string_view t
 }
 
 }  // namespace
-
-std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"w", 7 * 86400e3}};
-  double unit = 1e3;
-  for (const auto& [name, factor] : kUnits)
-    if (text.ends_with(name)) {
-      text.remove_suffix(name.size());
-      unit = factor;
-      break;
-    }
-  const auto value = number<double>(text);
-  if (!value || !std::isfinite(*value) || *value < 0 || *value * unit > 4e12) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<int64_t>(*value * unit));
-}
 
 std::expected<Filter, std::string> parse_query(std::string_view text, TimePoint now) {
   Filter filter;

@@ -23,7 +23,4 @@ std::expected<Filter, std::string> parse_query(std::string_view text, TimePoint 
 // MailHog's: kind is "from", "to" or "containing". Nothing for another one.
 std::optional<Filter> mailhog_query(std::string_view kind, std::string_view text);
 
-// "30s", "5m", "2h", "7d" or plain seconds.
-std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
-
 }  // namespace tabella::mail

@@ -1,0 +1,13 @@
+// Lengths of time as people write them.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+namespace tabella {
+
+// 150ms, 5s, 30m, 12h, 7d, 2w, or seconds without a unit. Nothing if it is none, or longer than a century.
+std::optional<std::chrono::milliseconds> parse_duration(std::string_view text);
+
+}  // namespace tabella
