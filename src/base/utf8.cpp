@@ -67,4 +67,15 @@ void append_utf8(std::string& out, uint32_t c) {
   }
 }
 
+std::string to_valid_utf8(std::string_view bytes) {
+  std::string result;
+  while (true) {
+    const auto valid = valid_utf8_length(bytes);
+    result.append(bytes.substr(0, valid));
+    if (valid == bytes.size()) return result;
+    result.append("\xEF\xBF\xBD");
+    bytes.remove_prefix(valid + 1);
+  }
+}
+
 }  // namespace tabella

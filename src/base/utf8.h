@@ -12,6 +12,9 @@ size_t valid_utf8_length(std::string_view bytes);
 
 inline bool is_valid_utf8(std::string_view bytes) { return valid_utf8_length(bytes) == bytes.size(); }
 
+// With U+FFFD for each byte that is none.
+std::string to_valid_utf8(std::string_view bytes);
+
 void append_utf8(std::string& out, uint32_t character);
 
 }  // namespace tabella

@@ -30,17 +30,6 @@ std::string known_charset(std::string_view name) {
 
 }  // namespace
 
-std::string to_valid_utf8(std::string_view bytes) {
-  std::string result;
-  while (true) {
-    const auto valid = valid_utf8_length(bytes);
-    result.append(bytes.substr(0, valid));
-    if (valid == bytes.size()) return result;
-    result.append("\xEF\xBF\xBD");
-    bytes.remove_prefix(valid + 1);
-  }
-}
-
 std::string from_charset(std::string_view bytes, std::string_view charset) {
   const auto name = lower(charset);
   const bool plain =

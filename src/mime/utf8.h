@@ -9,8 +9,7 @@
 
 namespace tabella::mime {
 
-// With U+FFFD in place of each byte that is none.
-std::string to_valid_utf8(std::string_view bytes);
+using tabella::to_valid_utf8;
 
 // Text of a charset, as valid UTF-8. Of charsets that mail does not use, or that lie, as much as can be read.
 std::string from_charset(std::string_view bytes, std::string_view charset);

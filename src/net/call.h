@@ -1,14 +1,16 @@
 // One request on its way through a handler: what was asked, by whom, and the answer.
 //
 // Whatever is wrong with a request is answered where it is found: a reader that meets a mistake fills in the
-// response, the first one only, and the handler leaves once `answered()`.
+// response, for the first mistake only, and the handler leaves once `answered()`. On one thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -25,7 +27,6 @@ struct Caller {
   bool may(std::string_view scope) const;
 };
 
-// The JSON object that a request has for a body, member by member.
 class JsonBody;
 
 class Call {
@@ -37,9 +38,8 @@ class Call {
 
   const HttpRequest& request;
   HttpResponse& response;
-  Target target;
+  const Target target;
   Caller caller;
-  std::string base;  // what paths begin with here; empty: nothing
 
   // The part of the path that stands for {name}.
   const std::string& path(std::string_view name) const;
@@ -47,24 +47,53 @@ class Call {
   // Parameters of the query. What is missing is `otherwise`; what is wrong is answered with 400.
   std::string text(std::string_view name, std::string_view otherwise = "") const;
   int64_t number(std::string_view name, int64_t otherwise, int64_t least, int64_t most);
-  bool flag(std::string_view name, bool otherwise = false);
+  bool flag(std::string_view name);  // ?name, ?name=true
   std::chrono::milliseconds duration(std::string_view name, std::chrono::milliseconds otherwise,
                                      std::chrono::milliseconds most);
 
-  // The body as JSON; answers 400 and says what was expected if it is no such object.
-  std::optional<JsonValue> json(std::string_view expected);
+  // The JSON object that was sent; if it is none, that is answered with 400 and what was expected.
+  std::optional<JsonBody> json(std::string_view expected);
 
   bool answered() const { return answered_; }
-  // {"error": "…"}, in one shape for all.
   void refuse(int status, std::string_view message);
   // The body of an answer in JSON, to be appended to.
   std::string& answer_json(int status = 200);
+  // Counts what the answer will hold in memory; if there is no room for it beside those of others, that is
+  // answered with 503.
+  bool count_memory(size_t bytes);
 
  private:
   friend class Router;
-  std::vector<std::pair<std::string, std::string>> captured_;  // by name
-  JsonDocument document_;
+  std::vector<std::pair<std::string_view, std::string>> captured_;  // by the names of the route
+  std::optional<JsonDocument> document_;
   bool answered_ = false;
 };
+
+// The members of an object, each read by its type. Borrows from the call.
+class JsonBody {
+ public:
+  JsonBody(Call& call, JsonValue object) : call_(call), object_(object) {}
+
+  // What is missing is `otherwise`, or answered with 400 where there is none.
+  std::string text(std::string_view name);
+  std::string text(std::string_view name, std::string_view otherwise);
+  int64_t number(std::string_view name, int64_t otherwise, int64_t least, int64_t most);
+  bool flag(std::string_view name, bool otherwise);
+  std::vector<std::string> texts(std::string_view name);  // a list; empty where there is none
+  std::optional<JsonValue> any(std::string_view name);
+  // Answers 400 if there is a member that nobody has read: it is probably misspelt.
+  void no_others();
+
+ private:
+  std::optional<JsonValue> find(std::string_view name);
+  void wrong(std::string_view name, std::string_view expected);
+
+  Call& call_;
+  const JsonValue object_;
+  std::set<std::string, std::less<>> known_;
+};
+
+// The one shape of all errors: {"error": "…"}.
+void answer_error(HttpResponse& response, int status, std::string_view message);
 
 }  // namespace tabella::net

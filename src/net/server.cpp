@@ -144,7 +144,7 @@ class HttpConnection {
   }
 
   awaitable<bool> read_body(RequestHead& head) {
-    if (head.content_length > server_.options.max_body) {
+    if (head.content_length > body_limit(head.request)) {
       co_await refuse(413);
       co_return false;
     }
@@ -164,8 +164,9 @@ class HttpConnection {
   awaitable<bool> read_chunked(RequestHead& head, std::string& decoded) {
     const char* before = buffer_.data() + begin_;
     if (head.expects_continue && !co_await send_continue()) co_return false;
-    ChunkedBody chunked(server_.options.max_body);
-    connection_.expire_in(time_for_body(server_.options.max_body));
+    const size_t limit = body_limit(head.request);
+    ChunkedBody chunked(limit);
+    connection_.expire_in(time_for_body(limit));
     while (true) {
       auto rest = unread().substr(head.size);
       const auto state = chunked.feed(rest);
@@ -187,6 +188,11 @@ class HttpConnection {
       }
       if (!co_await read_more(kReadSize)) co_return false;
     }
+  }
+
+  size_t body_limit(const HttpRequest& request) const {
+    const auto& options = server_.options;
+    return options.body_limit ? options.body_limit(request) : options.max_body;
   }
 
   // A slow line has its time; a sender that only drips does not.

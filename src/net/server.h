@@ -26,6 +26,8 @@ struct ServerOptions {
   uint16_t port = 0;
   std::optional<TlsFiles> tls;
   size_t max_body = 16u << 20;
+  // How large the body of such a request may be, where that depends on what it is for; its head is known.
+  std::function<size_t(const HttpRequest&)> body_limit = {};
   size_t max_connections = 20'000;
   // Beyond, large requests and answers become 503. Nothing: limits of its own.
   Limits* limits = nullptr;
