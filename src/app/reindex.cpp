@@ -10,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "app/mail.h"
 #include "engine/engine.h"
 #include "mail/indexer.h"
 #include "remote/remote_store.h"
@@ -48,7 +47,7 @@ store::Async<mail::Indexer::Rebuilt> prepare_and_rebuild(store::Store& store, ma
 }
 
 void rebuild(store::Store& store, const Clock& clock, const ReindexOptions& options) {
-  auto mail_options = mail_tables(options.table_prefix);
+  auto mail_options = mail::table_names(options.table_prefix);
   // Messages may have been kept for longer once: as far back as there are any.
   mail_options.time_to_live = std::chrono::hours{100 * 365 * 24};
   mail_options.shared = options.remote.has_value();

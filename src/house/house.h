@@ -1,13 +1,22 @@
-// What a system is given.
+// What a system is given: the store and all that is there once for all systems. One system cannot make
+// another's work late: timers have a thread of their own, so have the readers of streams, and so has each
+// work without end.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <future>
+#include <list>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
 #include "access/secrets.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "net/limits.h"
 #include "net/outbound.h"
 #include "net/threads.h"
@@ -15,34 +24,74 @@
 #include "store/long_work.h"
 #include "store/store.h"
 #include "store/stream_reader.h"
+#include "store/tables.h"
 
 namespace tabella::house {
 
-// Thread-safe but for what says otherwise.
-class House {
+// What the house is built on. All of it outlives the house.
+struct Foundation {
+  store::Store& store;
+  const Clock& clock;
+  net::IoThreads& io;         // where connections are served
+  store::LongWork long_work;  // for what takes more than a few milliseconds
+  net::Limits& limits;        // what strangers may make the process take
+  net::Outbound& outbound;    // for requests that others make us send
+  const access::Secrets& secrets;
+  std::string hostname;  // what we call ourselves
+  std::string web_path;  // what paths over HTTP begin with; empty: nothing
+  std::string table_prefix;
+  bool shared = false;  // other processes may be using the store
+};
+
+// A thread for work without end. It belongs to the house, which waits for the work when it stops.
+class Worker {
  public:
-  virtual ~House() = default;
+  boost::asio::any_io_executor executor() { return thread_.at(0).get_executor(); }
+  // It is to end soon after System::stop().
+  void run(std::function<boost::asio::awaitable<void>()> work);
 
-  virtual store::Store& store() = 0;
-  virtual const Clock& clock() = 0;
-  virtual const std::string& table_prefix() = 0;
-  virtual bool shared() = 0;  // other processes may be using the store
+ private:
+  friend class House;
+  void end(std::chrono::steady_clock::time_point until);
 
-  // The one schedule, on a thread of its own. Kinds are registered in start().
-  virtual schedule::Schedule& schedule() = 0;
-  // Follows the stream of a table for this consumer, from start() to the stop.
-  virtual void consume(std::string table, std::string consumer, store::StreamReader::Handler handler) = 0;
-  // Work without end: it is awaited at the stop, once System::stop() has told it to end. On a thread that
-  // such work shares.
-  virtual void run(std::string name, std::function<boost::asio::awaitable<void>()> work) = 0;
+  net::IoThreads thread_{1};
+  std::vector<std::future<void>> running_;
+};
 
-  virtual net::IoThreads& io() = 0;                // where connections are served
-  virtual const store::LongWork& long_work() = 0;  // for what takes more than a few milliseconds
-  virtual net::Limits& limits() = 0;
-  virtual net::Outbound& outbound() = 0;
-  virtual const access::Secrets& secrets() = 0;
-  virtual const std::string& hostname() = 0;  // what we call ourselves
-  virtual const std::string& web_path() = 0;  // what paths over HTTP begin with
+// Its own functions are for the thread that starts and stops the systems.
+class House : public Foundation {
+ public:
+  explicit House(Foundation foundation);
+  ~House();
+  House(const House&) = delete;
+  House& operator=(const House&) = delete;
+
+  // The tables that it needs itself.
+  static std::vector<store::TablePlan> tables(const std::string& prefix);
+
+  // The one schedule. Whoever handles a kind of timer says so in System::start(); timers are set from any
+  // thread.
+  schedule::Schedule& schedule() { return schedule_; }
+
+  // Follows the stream of a table. In System::start().
+  void consume(std::string table, std::string consumer, store::StreamReader::Handler handler);
+  // For work without end. In System::start().
+  Worker& add_worker() { return background_.emplace_back(); }
+
+  // Once all systems are started.
+  void begin();
+  // Once all systems are stopped. What does not end in time is left: it can be done again.
+  void stop(std::chrono::milliseconds grace);
+
+  void write_metrics(metrics::Exposition& out) const { schedule_.write_metrics(out); }
+
+ private:
+  schedule::Schedule schedule_;
+  std::list<store::StreamReader> readers_;
+  Worker timers_;
+  Worker streams_;
+  std::list<Worker> background_;
+  bool begun_ = false;
 };
 
 }  // namespace tabella::house

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "house/routes.h"
 #include "mail/arrivals.h"
 #include "mail/feed.h"
 #include "mail/jim.h"
@@ -17,6 +17,7 @@
 #include "mail/service.h"
 #include "mail/webhooks.h"
 #include "net/budget.h"
+#include "net/call.h"
 #include "net/http.h"
 #include "net/target.h"
 
@@ -24,47 +25,31 @@ namespace tabella::mail {
 
 struct Assertion;
 
-struct ApiOptions {
-  std::string web_path;     // what paths begin with, as in "/mail"; empty: nothing
-  std::string cors_origin;  // who may use the API from a page of his own; empty: nobody
-};
-
 // Thread-safe.
 class Api {
  public:
   Api(Mail& mail, Jim& jim, Arrivals& arrivals, Feed& feed, Release& release, Webhooks& webhooks,
-      ApiOptions options)
+      std::string web_path)
       : mail_(mail),
         jim_(jim),
         arrivals_(arrivals),
         feed_(feed),
         release_(release),
         webhooks_(webhooks),
-        options_(std::move(options)) {}
+        web_path_(std::move(web_path)) {}
 
-  boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
+  using Call = net::Call;
+  using Routes = house::Routes<Api>;
+  static void add_routes(Routes routes);
   // Ends what waits for messages. Before the server is stopped.
   void stop() { stopping_ = true; }
 
-  // A request that was understood so far.
-  struct Call {
-    const net::HttpRequest& request;
-    net::HttpResponse& response;
-    net::Target target;
-    std::vector<std::string> captured;  // the parts of the path that vary
-  };
-
  private:
   using Done = boost::asio::awaitable<void>;
-  using Handler = Done (Api::*)(Call&);
-  struct Route {
-    std::string_view method;
-    std::string_view path;  // '*' stands for any one segment
-    Handler handler;
-  };
-  static std::span<const Route> routes();
-  bool may_call(const net::HttpRequest& request, net::HttpResponse& response) const;
-  void add_cors(const Call& call) const;
+  static void add_mailhog_routes(Routes& routes);
+  static void add_live_routes(Routes& routes);
+  static void add_v3_routes(Routes& routes);
+  static void add_pages(Routes& routes);
 
   // api_mailhog.cpp
   Done v1_list(Call& call);
@@ -132,8 +117,6 @@ class Api {
 
   // What several of them need.
   boost::asio::awaitable<std::optional<Message>> load_or_answer(Call& call);
-  // Counts what the answer will hold; false, with the response filled in, if there is no room.
-  static bool count_memory(const Call& call, size_t bytes);
   // Shows every message of the page, one after the other: few of them are in memory at a time.
   using Show = std::function<store::Async<void>(Message&)>;
   store::Async<void> each_message(MessagePage& page, const Show& show);
@@ -149,7 +132,7 @@ class Api {
   Feed& feed_;
   Release& release_;
   Webhooks& webhooks_;
-  const ApiOptions options_;
+  const std::string web_path_;  // what paths begin with, as in "/mail"; empty: nothing
   std::atomic<bool> stopping_{false};
   std::atomic<size_t> large_{0};  // bytes of large messages that lists have in memory
 };
@@ -158,8 +141,7 @@ class Api {
 Deadline deadline_of(const net::Target& target,
                      std::chrono::milliseconds otherwise = std::chrono::seconds{30});
 
-// Answers with an error: {"error": "…"}.
-void answer_error(net::HttpResponse& response, int status, std::string_view message);
+using net::answer_error;
 void answer_error(net::HttpResponse& response, const store::Error& error);
 inline constexpr const char* kJson = "application/json";
 inline constexpr const char* kTextJson = "text/json";

@@ -77,6 +77,95 @@ void show_part(net::HttpResponse& response, const Message& message, const std::s
 
 }  // namespace
 
+void Api::add_mailhog_routes(Routes& routes) {
+  routes.add({.method = "GET",
+              .path = "/api/v1/messages",
+              .scope = "mail:read",
+              .summary = "The newest messages, as MailHog shows them",
+              .answer = "text/json"},
+             &Api::v1_list);
+  routes.add({.method = "DELETE",
+              .path = "/api/v1/messages",
+              .scope = "mail:write",
+              .summary = "Deletes all messages",
+              .answer = "text/json"},
+             &Api::v1_delete_all);
+  routes.add({.method = "GET",
+              .path = "/api/v1/messages/{id}",
+              .scope = "mail:read",
+              .summary = "One message, as MailHog shows it",
+              .answer = "text/json"},
+             &Api::v1_get);
+  routes.add({.method = "DELETE",
+              .path = "/api/v1/messages/{id}",
+              .scope = "mail:write",
+              .summary = "Deletes one message",
+              .answer = "text/json"},
+             &Api::v1_delete);
+  routes.add({.method = "GET",
+              .path = "/api/v1/messages/{id}/download",
+              .scope = "mail:read",
+              .summary = "The source of a message",
+              .answer = "message/rfc822"},
+             &Api::v1_download);
+  routes.add({.method = "GET",
+              .path = "/api/v1/messages/{id}/mime/part/{part}/download",
+              .scope = "mail:read",
+              .summary = "A MIME part of a message",
+              .answer = "application/octet-stream"},
+             &Api::v1_part);
+  routes.add({.method = "POST",
+              .path = "/api/v1/messages/{id}/release",
+              .scope = "mail:write",
+              .summary = "Sends a message on to a real server",
+              .body = R"({"Host": "smtp.example.com", "Port": "25", "Email": "ann@example.com"})",
+              .answer = "text/json"},
+             &Api::v1_release);
+  routes.add({.method = "GET",
+              .path = "/api/v2/messages",
+              .scope = "mail:read",
+              .summary = "A page of messages, newest first",
+              .query = {{"start", "how many to leave out"}, {"limit", "how many, at most 250"}},
+              .answer = "text/json"},
+             &Api::v2_list);
+  routes.add({.method = "GET",
+              .path = "/api/v2/search",
+              .scope = "mail:read",
+              .summary = "Messages that match",
+              .query = {{"kind", "from, to or containing"},
+                        {"query", "what to look for"},
+                        {"start", "how many to leave out"},
+                        {"limit", "how many, at most 250"}}},
+             &Api::v2_search);
+  routes.add({.method = "GET",
+              .path = "/api/v2/jim",
+              .scope = "mail:read",
+              .summary = "The chances of the chaos monkey, if it is there"},
+             &Api::v2_jim_get);
+  routes.add({.method = "POST",
+              .path = "/api/v2/jim",
+              .scope = "mail:write",
+              .summary = "Lets the chaos monkey in",
+              .body = R"({"DisconnectChance": 0.1})"},
+             &Api::v2_jim_post);
+  routes.add({.method = "PUT",
+              .path = "/api/v2/jim",
+              .scope = "mail:write",
+              .summary = "Changes its chances",
+              .body = R"({"DisconnectChance": 0.1})"},
+             &Api::v2_jim_put);
+  routes.add({.method = "DELETE",
+              .path = "/api/v2/jim",
+              .scope = "mail:write",
+              .summary = "Sends the chaos monkey away"},
+             &Api::v2_jim_delete);
+  routes.add({.method = "GET",
+              .path = "/api/v2/outgoing-smtp",
+              .scope = "mail:read",
+              .summary = "The servers that messages can be released through"},
+             &Api::v2_outgoing);
+}
+
 awaitable<void> Api::answer_list(Call& call, List list) {
   constexpr size_t kAtOnce = 1u << 20;
   size_t bytes = 0;
@@ -84,7 +173,7 @@ awaitable<void> Api::answer_list(Call& call, List list) {
   if (!list.page.later.empty() || bytes >= kAtOnce) {
     size_t held = 0;
     for (const auto& message : list.page.messages) held += message.raw.size();
-    if (!count_memory(call, held)) co_return;
+    if (!call.count_memory(held)) co_return;
     call.response.stream = [this, kept = std::make_shared<List>(std::move(list))](net::BodyWriter& out) {
       return write_list(*kept, out);
     };
@@ -162,7 +251,7 @@ awaitable<void> Api::v1_get(Call& call) {
 }
 
 awaitable<void> Api::v1_delete(Call& call) {
-  const auto removed = co_await mail_.remove(call.captured.front());
+  const auto removed = co_await mail_.remove(call.path("id"));
   if (!removed) co_return answer_error(call.response, removed.error());
   if (!*removed) co_return answer_error(call.response, 404, "there is no such message");
   call.response.content_type = kTextJson;
@@ -181,7 +270,7 @@ awaitable<void> Api::v1_download(Call& call) {
 awaitable<void> Api::v1_part(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.captured[1]); });
+  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.path("part")); });
 }
 
 awaitable<void> Api::v1_release(Call& call) {

@@ -129,6 +129,128 @@ void show_part(net::HttpResponse& response, const Message& message, const std::s
 
 }  // namespace
 
+void Api::add_v3_routes(Routes& routes) {
+  routes.add({.method = "GET",
+              .path = "/api/v3/messages",
+              .scope = "mail:read",
+              .summary = "A page of messages, newest first",
+              .query = {{"query", "what they must match"},
+                        {"limit", "how many, at most 250"},
+                        {"cursor", "the next of the page before"},
+                        {"start", "how many to leave out"}}},
+             &Api::v3_list);
+  routes.add({.method = "DELETE",
+              .path = "/api/v3/messages",
+              .scope = "mail:write",
+              .summary = "Deletes the messages that match",
+              .query = {{"query", "what they must match"}}},
+             &Api::v3_delete_found);
+  routes.add({.method = "GET",
+              .path = "/api/v3/messages/{id}",
+              .scope = "mail:read",
+              .summary = "One message, taken apart"},
+             &Api::v3_get);
+  routes.add({.method = "PUT",
+              .path = "/api/v3/messages/{id}",
+              .scope = "mail:write",
+              .summary = "Marks a message as read, or tags it",
+              .body = R"({"read": true, "tags": ["welcome"]})"},
+             &Api::v3_update);
+  routes.add({.method = "DELETE",
+              .path = "/api/v3/messages/{id}",
+              .scope = "mail:write",
+              .summary = "Deletes one message"},
+             &Api::v3_delete);
+  routes.add({.method = "GET",
+              .path = "/api/v3/messages/{id}/raw",
+              .scope = "mail:read",
+              .summary = "The source of a message",
+              .answer = "message/rfc822"},
+             &Api::v3_raw);
+  routes.add({.method = "GET",
+              .path = "/api/v3/messages/{id}/html",
+              .scope = "mail:read",
+              .summary = "Its HTML, made safe to show",
+              .answer = "text/html"},
+             &Api::v3_html);
+  routes.add({.method = "GET",
+              .path = "/api/v3/messages/{id}/text",
+              .scope = "mail:read",
+              .summary = "Its text",
+              .answer = "text/plain"},
+             &Api::v3_text);
+  routes.add({.method = "GET",
+              .path = "/api/v3/messages/{id}/parts/{part}",
+              .scope = "mail:read",
+              .summary = "One part of it",
+              .answer = "application/octet-stream"},
+             &Api::v3_part);
+  routes.add({.method = "POST",
+              .path = "/api/v3/messages/{id}/release",
+              .scope = "mail:write",
+              .summary = "Sends a message on to a real server",
+              .body = R"({"Host": "smtp.example.com", "Port": "25", "Email": "ann@example.com"})"},
+             &Api::v1_release);
+  routes.add({.method = "GET",
+              .path = "/api/v3/inboxes",
+              .scope = "mail:read",
+              .summary = "Who has mail, and how much"},
+             &Api::v3_inboxes);
+  routes.add({.method = "GET",
+              .path = "/api/v3/inboxes/{inbox}/messages",
+              .scope = "mail:read",
+              .summary = "The messages to one address",
+              .query = {{"query", "what they must match"},
+                        {"limit", "how many, at most 250"},
+                        {"cursor", "the next of the page before"},
+                        {"start", "how many to leave out"}}},
+             &Api::v3_inbox);
+  routes.add({.method = "DELETE",
+              .path = "/api/v3/inboxes/{inbox}/messages",
+              .scope = "mail:write",
+              .summary = "Deletes the messages to one address"},
+             &Api::v3_inbox_delete);
+  routes.add(
+      {.method = "GET", .path = "/api/v3/tags", .scope = "mail:read", .summary = "The tags that are in use"},
+      &Api::v3_tags);
+  routes.add({.method = "GET",
+              .path = "/api/v3/stats",
+              .scope = "mail:read",
+              .summary = "How many messages there are"},
+             &Api::v3_stats);
+  routes.add({.method = "GET",
+              .path = "/api/v3/webhooks",
+              .scope = "mail:read",
+              .summary = "Who is told of messages"},
+             &Api::v3_webhooks);
+  routes.add(
+      {.method = "POST",
+       .path = "/api/v3/webhooks",
+       .scope = "mail:write",
+       .summary = "Tells a URL of messages from now on",
+       .body = R"({"url": "https://example.com/hook", "secret": "whsec_…", "query": "to:ann@example.com"})"},
+      &Api::v3_webhook_add);
+  routes.add({.method = "DELETE",
+              .path = "/api/v3/webhooks/{id}",
+              .scope = "mail:write",
+              .summary = "Tells it no more"},
+             &Api::v3_webhook_delete);
+  routes.add({.method = "GET",
+              .path = "/api/v3/scenario",
+              .scope = "mail:read",
+              .summary = "The scenario that is playing"},
+             &Api::v3_scenario_get);
+  routes.add({.method = "PUT",
+              .path = "/api/v3/scenario",
+              .scope = "mail:write",
+              .summary = "Plays a scenario of SMTP answers",
+              .body = R"({"steps": []})"},
+             &Api::v3_scenario_put);
+  routes.add(
+      {.method = "DELETE", .path = "/api/v3/scenario", .scope = "mail:write", .summary = "Ends the scenario"},
+      &Api::v3_scenario_delete);
+}
+
 awaitable<void> Api::list_found(Call& call, Filter filter) {
   const auto limit = std::min(number_in(call.target, "limit", kPage), kLargestPage);
   const auto start = number_in(call.target, "start", 0);
@@ -169,7 +291,7 @@ awaitable<void> Api::v3_get(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
   call.response.content_type = kJson;
-  const auto base = fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id));
+  const auto base = fmt::format("{}/api/v3/messages/{}", web_path_, net::percent_encode(message->id));
   co_await mail_.aside(message->size, [&] { append_whole_message(call.response.body, *message, base); });
 }
 
@@ -182,7 +304,7 @@ awaitable<void> Api::v3_update(Call& call) {
   if ((!read && !tags) || (read && read->kind() != JsonValue::Kind::boolean))
     co_return answer_error(call.response, 400,
                            "expected {\"read\": true} or {\"tags\": [\"one\", \"two\"]}, or both");
-  const auto& id = call.captured.front();
+  const auto& id = call.path("id");
   bool there = true;
   if (tags) {
     auto names = read_tags(*tags);
@@ -204,7 +326,7 @@ awaitable<void> Api::v3_update(Call& call) {
 }
 
 awaitable<void> Api::v3_delete(Call& call) {
-  const auto removed = co_await mail_.remove(call.captured.front());
+  const auto removed = co_await mail_.remove(call.path("id"));
   if (!removed) co_return answer_error(call.response, removed.error());
   if (!*removed) co_return answer_error(call.response, 404, "there is no such message");
   call.response.status = 204;
@@ -235,7 +357,7 @@ awaitable<void> Api::v3_raw(Call& call) {
 awaitable<void> Api::v3_html(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  const auto base = fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id));
+  const auto base = fmt::format("{}/api/v3/messages/{}", web_path_, net::percent_encode(message->id));
   co_await mail_.aside(message->size, [&] { show_html(call.response, *message, base); });
 }
 
@@ -248,7 +370,7 @@ awaitable<void> Api::v3_text(Call& call) {
 awaitable<void> Api::v3_part(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.captured[1]); });
+  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.path("part")); });
 }
 
 awaitable<void> Api::v3_inboxes(Call& call) {
@@ -267,13 +389,13 @@ awaitable<void> Api::v3_inboxes(Call& call) {
 awaitable<void> Api::v3_inbox(Call& call) {
   auto filter = parse_query(call.target.get("query"), mail_.clock().now());
   if (!filter) co_return answer_error(call.response, 400, filter.error());
-  filter->keys.push_back({.word = inbox_key(call.captured.front())});
+  filter->keys.push_back({.word = inbox_key(call.path("inbox"))});
   co_await list_found(call, std::move(*filter));
 }
 
 awaitable<void> Api::v3_inbox_delete(Call& call) {
   Filter filter;
-  filter.keys.push_back({.word = inbox_key(call.captured.front())});
+  filter.keys.push_back({.word = inbox_key(call.path("inbox"))});
   const auto removed = co_await mail_.remove_found(std::move(filter), deadline_of(call.target, kLongDelete));
   if (!removed) co_return answer_error(call.response, removed.error());
   call.response.content_type = kJson;
@@ -345,7 +467,7 @@ awaitable<void> Api::v3_webhook_add(Call& call) {
 }
 
 awaitable<void> Api::v3_webhook_delete(Call& call) {
-  const auto removed = co_await webhooks_.remove(call.captured.front());
+  const auto removed = co_await webhooks_.remove(call.path("id"));
   if (!removed) co_return answer_error(call.response, removed.error());
   if (!*removed) co_return answer_error(call.response, 404, "there is no such webhook that was added here");
   call.response.status = 204;

@@ -29,6 +29,32 @@ constexpr size_t kChecked = 100;
 
 }  // namespace
 
+void Api::add_live_routes(Routes& routes) {
+  routes.add({.method = "GET",
+              .path = "/api/v1/events",
+              .scope = "mail:read",
+              .summary = "Messages as they come, as server-sent events",
+              .answer = "text/event-stream"},
+             &Api::v1_events);
+  routes.add({.method = "GET",
+              .path = "/api/v2/websocket",
+              .scope = "mail:read",
+              .summary = "Messages as they come, over a WebSocket"},
+             &Api::v2_websocket);
+  routes.add({.method = "GET",
+              .path = "/api/v3/wait",
+              .scope = "mail:read",
+              .summary = "Waits for a message that matches",
+              .query = {{"query", "what it must match"}, {"timeout", "how long, as in 5s"}}},
+             &Api::v3_wait);
+  routes.add({.method = "POST",
+              .path = "/api/v3/assert",
+              .scope = "mail:read",
+              .summary = "Checks what has been sent",
+              .body = R"({"query": "to:ann@example.com", "count": 1})"},
+             &Api::v3_assert);
+}
+
 awaitable<void> Api::v1_events(Call& call) {
   call.response.content_type = "text/event-stream";
   call.response.add_header("Cache-Control", "no-cache");

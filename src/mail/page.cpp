@@ -174,10 +174,47 @@ std::string message_page(const std::string& base, const Message& message, std::s
 
 }  // namespace
 
+void Api::add_pages(Routes& routes) {
+  routes.add({.method = "GET",
+              .path = "/",
+              .scope = "mail:read",
+              .summary = "The page of messages",
+              .query = {{"q", "what they must match"}, {"start", "how many to leave out"}},
+              .answer = "text/html"},
+             &Api::page_list);
+  routes.add({.method = "POST",
+              .path = "/delete-all",
+              .scope = "mail:write",
+              .summary = "Deletes all messages, and goes back to the page",
+              .answer = "text/html"},
+             &Api::page_delete_all);
+  routes.add({.method = "GET",
+              .path = "/view/{id}",
+              .scope = "mail:read",
+              .summary = "The page of one message",
+              .query = {{"tab", "html, text, source, headers or parts"}},
+              .answer = "text/html"},
+             &Api::page_message);
+  routes.add({.method = "POST",
+              .path = "/view/{id}/delete",
+              .scope = "mail:write",
+              .summary = "Deletes it, and goes back to the page",
+              .answer = "text/html"},
+             &Api::page_delete);
+  routes.add({.method = "POST",
+              .path = "/view/{id}/release",
+              .scope = "mail:write",
+              .summary = "Sends it on to a real server, and goes back to it",
+              .body = "email=ann@example.com&host=smtp.example.com&port=25",
+              .answer = "text/html",
+              .max_body = 64 * 1024},
+             &Api::page_release);
+}
+
 awaitable<void> Api::page_list(Call& call) {
   const auto query = call.target.get("q");
   const auto start = number_in(call.target, "start", 0);
-  const auto& base = options_.web_path;
+  const auto& base = web_path_;
   auto html = begin_page(base, query.empty() ? "Messages" : query, query);
   const auto filter = parse_query(query, mail_.clock().now());
   if (!filter) {
@@ -219,28 +256,25 @@ awaitable<void> Api::page_message(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
   if (!message->read) co_await mail_.set_read(message->id, true);
-  const auto make = [&] { return message_page(options_.web_path, *message, call.target.get("tab")); };
+  const auto make = [&] { return message_page(web_path_, *message, call.target.get("tab")); };
   answer_page(call.response, co_await mail_.aside(message->size, make));
 }
 
 awaitable<void> Api::page_delete(Call& call) {
-  const auto removed = co_await mail_.remove(call.captured.front());
+  const auto removed = co_await mail_.remove(call.path("id"));
   if (!removed) co_return answer_error(call.response, removed.error());
-  go_to(call.response, options_.web_path + "/");
+  go_to(call.response, web_path_ + "/");
 }
 
 awaitable<void> Api::page_delete_all(Call& call) {
   const auto removed = co_await mail_.remove_all();
   if (!removed) co_return answer_error(call.response, removed.error());
-  go_to(call.response, options_.web_path + "/");
+  go_to(call.response, web_path_ + "/");
 }
 
 awaitable<void> Api::page_release(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  constexpr size_t kLargestForm = 64 * 1024;
-  if (call.request.body.size() > kLargestForm)
-    co_return answer_error(call.response, 413, "the form is too large");
   const auto form = net::parse_form(call.request.body);
   const auto field = [&](std::string_view name) {
     const auto found = form.find(name);
@@ -249,14 +283,14 @@ awaitable<void> Api::page_release(Call& call) {
   OutgoingServer how{.email = field("email"), .host = field("host"), .port = field("port")};
   const auto released = co_await release_.release(*message, std::move(how));
   if (!released) {
-    auto html = begin_page(options_.web_path, "Not released", "");
+    auto html = begin_page(web_path_, "Not released", "");
     html +=
         fmt::format("<p class=\"empty\">It was not released: {}</p>", escape_html(released.error().message));
     answer_page(call.response, std::move(html));
     call.response.status = released.error().status;
     co_return;
   }
-  go_to(call.response, fmt::format("{}/view/{}", options_.web_path, net::percent_encode(message->id)));
+  go_to(call.response, fmt::format("{}/view/{}", web_path_, net::percent_encode(message->id)));
 }
 
 }  // namespace tabella::mail

@@ -46,7 +46,7 @@ namespace tabella::mail {
 using search::Pace;
 using search::Snapshot;
 
-struct MailOptions {
+struct ServiceOptions {
   std::string messages = "tabella-mail";
   std::string index = "tabella-mail-index";
   std::string settings = "tabella-mail-settings";
@@ -57,6 +57,15 @@ struct MailOptions {
   size_t most_messages = 0;  // 0: as many as there are
   bool shared = false;       // other processes may be indexing the same messages
 };
+
+// With the names of its tables, as all processes on the store call them.
+inline ServiceOptions table_names(const std::string& prefix) {
+  ServiceOptions options;
+  options.messages = prefix + "tabella-mail";
+  options.index = prefix + "tabella-mail-index";
+  options.settings = prefix + "tabella-mail-settings";
+  return options;
+}
 
 // Until when something may take; what takes longer ends with ErrorCode::unavailable.
 using Deadline = Pace::Time;
@@ -82,10 +91,10 @@ enum class Load {
 // Thread-safe.
 class Mail {
  public:
-  Mail(store::Store& store, const Clock& clock, MailOptions options);
+  Mail(store::Store& store, const Clock& clock, ServiceOptions options);
 
-  static std::vector<store::TablePlan> plans(const MailOptions& options);
-  const MailOptions& options() const { return options_; }
+  static std::vector<store::TablePlan> plans(const ServiceOptions& options);
+  const ServiceOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   search::Index& index() { return index_; }
   store::Store& store() { return store_; }
@@ -177,7 +186,7 @@ class Mail {
 
   store::Store& store_;
   const Clock& clock_;
-  const MailOptions options_;
+  const ServiceOptions options_;
   search::Index index_;
   std::function<store::Async<void>(const std::string&)> before_keeping_;
   std::atomic<Nanoseconds> last_time_{0};

@@ -1,0 +1,37 @@
+// What mail can be told.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "mail/id.h"
+#include "mail/jim.h"
+#include "net/transport.h"
+
+namespace tabella::mail {
+
+struct Options {
+  std::optional<Address> smtp = Address{"127.0.0.1", 1025};
+  std::optional<Address> smtps;
+  std::optional<net::TlsFiles> tls;
+  bool require_tls = false;
+  std::string auth_file;
+  size_t max_message = 50u << 20;
+  size_t max_recipients = 100;
+  size_t max_connections = 1000;
+  std::string hostname = "tabella.local";
+  std::chrono::seconds time_to_live{7 * 24 * 3600};
+  Granularity granularity = Granularity::day;
+  size_t most_messages = 0;
+  std::optional<std::chrono::milliseconds> settle;  // nothing: as the store needs it
+  std::string outgoing_file;
+  bool invite_jim = false;
+  Chances chances;
+  std::vector<std::string> webhooks;
+  std::string webhook_secret;
+};
+
+}  // namespace tabella::mail
