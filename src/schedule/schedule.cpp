@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "store/conditional.h"
 #include "store/pause.h"
 #include "store/rows.h"
 
@@ -27,8 +28,10 @@ using store::differs;
 using store::equals;
 using store::ErrorCode;
 using store::exists;
+using store::failed_its_condition;
 using store::Result;
 using store::Update;
+using store::was_made;
 
 namespace {
 
@@ -69,17 +72,6 @@ Update ended(const std::string& table, const std::string& id, TimePoint now, con
       .remove("due")
       .remove("shard")
       .remove("payload");
-}
-
-bool failed_its_condition(const store::Error& error) {
-  return error.code == ErrorCode::conditional_check_failed;
-}
-
-// Whether a change was made; that its condition failed is no error.
-Result<bool> was_made(Result<store::WriteResult> changed) {
-  if (changed) return true;
-  if (failed_its_condition(changed.error())) return false;
-  return std::unexpected(std::move(changed).error());
 }
 
 }  // namespace
@@ -127,18 +119,13 @@ Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
   if (!failed_its_condition(error)) co_return std::unexpected(error);
   if (!error.unsure) co_return false;
   // It may have been made, and fired, before its answer was lost.
-  const auto row = co_await row_behind(error, id);
-  if (!row) co_return std::unexpected(row.error());
-  co_return *row&& nonce_of(**row) == nonce;
+  TABELLA_CO_ASSIGN(const auto row, co_await row_behind(error, id));
+  co_return row&& nonce_of(*row) == nonce;
 }
 
-// The row that a condition failed on. Not every DynamoDB returns it with the error.
 Async<std::optional<item::Item>> Schedule::row_behind(const store::Error& failed_condition,
                                                       const std::string& id) {
-  if (failed_condition.item) co_return failed_condition.item;
-  auto found = co_await store_.get_item({.table = options_.table, .key = key_of(id), .consistent = true});
-  if (!found) co_return std::unexpected(std::move(found).error());
-  co_return std::move(found->item);
+  return item_behind(store_, failed_condition, options_.table, key_of(id));
 }
 
 // The row stays for a while, as that of a timer that has fired: a put() that is still on its way finds it.
@@ -151,12 +138,11 @@ Async<Cancelled> Schedule::cancel(std::string id) {
     if (changed) co_return Cancelled::yes;
     const auto& error = changed.error();
     if (!failed_its_condition(error)) co_return std::unexpected(error);
-    const auto row = co_await row_behind(error, id);
-    if (!row) co_return std::unexpected(row.error());
-    if (!*row) co_return Cancelled::unknown;
-    if (is_done(**row) && end_of(**row) == token) co_return Cancelled::yes;
-    if (is_done(**row)) co_return end_of(**row) == while_running ? Cancelled::running : Cancelled::unknown;
-    const auto owner = owner_of(**row);
+    TABELLA_CO_ASSIGN(const auto row, co_await row_behind(error, id));
+    if (!row) co_return Cancelled::unknown;
+    if (is_done(*row) && end_of(*row) == token) co_return Cancelled::yes;
+    if (is_done(*row)) co_return end_of(*row) == while_running ? Cancelled::running : Cancelled::unknown;
+    const auto owner = owner_of(*row);
     if (owner.empty()) continue;  // it has just been given up
     // Somebody is at it: a row that is done is not tried again.
     changed = co_await store_.update_item(
@@ -282,9 +268,8 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
   while (active_.size() < options_.concurrency) {
     request.options.limit =
         static_cast<int64_t>(std::clamp<size_t>(options_.concurrency - active_.size(), 8, 200));
-    auto page = co_await store_.query(request);
-    if (!page) co_return std::unexpected(std::move(page).error());
-    for (const auto& item : page->items) {
+    TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
+    for (const auto& item : page.items) {
       auto row = to_due_row(item);
       if (row.due > now()) {
         before = std::move(seen);
@@ -306,12 +291,12 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
       if (active_.size() >= options_.concurrency) break;
       begin(std::move(row));
     }
-    if (!page->last_key && active_.size() < options_.concurrency) {
+    if (!page.last_key && active_.size() < options_.concurrency) {
       before = std::move(seen);
       co_return next;
     }
-    if (!page->last_key) break;
-    request.options.start_key = std::move(page->last_key);
+    if (!page.last_key) break;
+    request.options.start_key = std::move(page.last_key);
   }
   // There was no room to look at all: the others stay as they were seen.
   for (auto& [id, row] : seen) before.insert_or_assign(id, std::move(row));
@@ -404,9 +389,8 @@ Async<std::optional<ClaimedRow>> Schedule::claim(const DueRow& row, const std::s
   if (!failed_its_condition(error)) co_return std::unexpected(std::move(error));
   if (!error.unsure) co_return std::optional<ClaimedRow>();
   // An answer that was lost may have been to a claim that was made.
-  const auto found = co_await row_behind(error, row.id);
-  if (!found) co_return std::unexpected(found.error());
-  if (*found && owner_of(**found) == owner) co_return std::optional(to_claimed_row(**found));
+  TABELLA_CO_ASSIGN(const auto found, co_await row_behind(error, row.id));
+  if (found && owner_of(*found) == owner) co_return std::optional(to_claimed_row(*found));
   co_return std::optional<ClaimedRow>();
 }
 
@@ -429,20 +413,18 @@ awaitable<bool> Schedule::handle(const ClaimedRow& row) {
 }
 
 Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
-  auto made = was_made(co_await store_.update_item(
-      ended(options_.table, id, clock_.now(), owner).when(equals("owner", owner))));
-  if (!made) co_return std::unexpected(std::move(made).error());
+  TABELLA_CO_TRY(was_made(co_await store_.update_item(
+      ended(options_.table, id, clock_.now(), owner).when(equals("owner", owner)))));
   co_return Result<>{};
 }
 
 Async<void> Schedule::retry(const std::string& id, const std::string& owner, int attempt) {
   const auto pause =
       std::min(options_.first_retry * (int64_t{1} << std::clamp(attempt - 1, 0, 30)), options_.longest_retry);
-  auto made = was_made(co_await store_.update_item(change(options_.table, id)
-                                                       .set("due", now() + pause.count())
-                                                       .remove("owner")
-                                                       .when(equals("owner", owner))));
-  if (!made) co_return std::unexpected(std::move(made).error());
+  TABELLA_CO_TRY(was_made(co_await store_.update_item(change(options_.table, id)
+                                                          .set("due", now() + pause.count())
+                                                          .remove("owner")
+                                                          .when(equals("owner", owner)))));
   wake_for(clock_.now() + pause);
   co_return Result<>{};
 }

@@ -5,6 +5,7 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "store/batches.h"
+#include "store/conditional.h"
 #include "store/rows.h"
 
 namespace tabella::search {
@@ -13,7 +14,6 @@ using item::Item;
 using store::Async;
 using store::BatchWrite;
 using store::Binary;
-using store::error_of;
 using store::Row;
 
 namespace {
@@ -52,11 +52,11 @@ store::TablePlan Index::plan(const std::string& table) {
 }
 
 Async<Manifest> Index::manifest() {
-  auto got =
-      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true});
-  if (!got) co_return error_of(got);
-  if (!got->item) co_return Manifest{};
-  co_return decode_manifest(store::number_of(*got->item, "version"), body_of(*got->item));
+  TABELLA_CO_ASSIGN(
+      auto got,
+      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true}));
+  if (!got.item) co_return Manifest{};
+  co_return decode_manifest(store::number_of(*got.item, "version"), body_of(*got.item));
 }
 
 Async<bool> Index::commit(Manifest next) {
@@ -65,16 +65,17 @@ Async<bool> Index::commit(Manifest next) {
                  .set("version", next.version + 1)
                  .set("nonce", nonce)
                  .set(kBody, Binary(encode(next)));
-  const auto put = co_await store_.put_item(
-      store::Put(table_, row)
-          .when(next.version == 0 ? store::absent("version") : store::equals("version", next.version)));
-  if (put) co_return true;
-  if (put.error().code != store::ErrorCode::conditional_check_failed) co_return std::unexpected(put.error());
+  TABELLA_CO_ASSIGN(
+      const bool made,
+      store::was_made(co_await store_.put_item(
+          store::Put(table_, row)
+              .when(next.version == 0 ? store::absent("version") : store::equals("version", next.version)))));
+  if (made) co_return true;
   // An answer may have been lost, and the put sent again: the row says whose it is.
-  const auto got =
-      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true});
-  if (!got) co_return std::unexpected(got.error());
-  co_return got->item&& store::text_of(*got->item, "nonce") == nonce;
+  TABELLA_CO_ASSIGN(
+      const auto got,
+      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true}));
+  co_return got.item&& store::text_of(*got.item, "nonce") == nonce;
 }
 
 Async<SegmentInfo> Index::write_segment(SegmentBlocks blocks, std::vector<Entry> entries) {
@@ -96,8 +97,7 @@ Async<SegmentInfo> Index::write_segment(SegmentBlocks blocks, std::vector<Entry>
   add("d", blocks.directory);
   for (size_t i = 0; i < blocks.terms.size(); ++i) add(term_block(i), blocks.terms[i]);
   for (size_t i = 0; i < blocks.entries.size(); ++i) add(entry_block(i), blocks.entries[i]);
-  auto written = co_await store::write_all(store_, table_, std::move(writes));
-  if (!written) co_return error_of(written);
+  TABELLA_CO_TRY(co_await store::write_all(store_, table_, std::move(writes)));
   co_return info;
 }
 
@@ -114,12 +114,12 @@ Async<std::shared_ptr<const Directory>> Index::directory(const SegmentInfo& segm
     if (const auto found = directories_.find(segment.id); found != directories_.end())
       co_return found->second;
   }
-  auto got = co_await store_.get_item(
-      {.table = table_, .key = key_of(segment_part(segment.id), "d"), .consistent = true});
-  if (!got) co_return error_of(got);
-  if (!got->item)
+  TABELLA_CO_ASSIGN(auto got,
+                    co_await store_.get_item(
+                        {.table = table_, .key = key_of(segment_part(segment.id), "d"), .consistent = true}));
+  if (!got.item)
     co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
-  auto directory = std::make_shared<const Directory>(body_of(*got->item));
+  auto directory = std::make_shared<const Directory>(body_of(*got.item));
   const std::lock_guard lock(mutex_);
   if (directories_.emplace(segment.id, directory).second) kept_.push_back(segment.id);
   if (kept_.size() > kMostDirectories) {
@@ -135,13 +135,12 @@ Async<std::map<Index::BlockName, std::string>> Index::blocks(std::vector<BlockNa
   std::vector<Item> keys;
   keys.reserve(names.size());
   for (const auto& [segment, name] : names) keys.push_back(key_of(segment_part(segment), name));
-  auto items = co_await store::get_all(store_, table_, std::move(keys));
-  if (!items) co_return error_of(items);
+  TABELLA_CO_ASSIGN(auto items, co_await store::get_all(store_, table_, std::move(keys)));
   // Their segment was merged into another one, and some time has passed since.
-  if (items->size() < names.size())
+  if (items.size() < names.size())
     co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
   std::map<BlockName, std::string> found;
-  for (const auto& row : *items)
+  for (const auto& row : items)
     found.emplace(
         BlockName(store::text_of(row, kPart).substr(segment_part("").size()), store::text_of(row, kName)),
         body_of(row));
@@ -151,11 +150,10 @@ Async<std::map<Index::BlockName, std::string>> Index::blocks(std::vector<BlockNa
 Async<std::vector<Entry>> Index::entries(SegmentInfo segment) {
   std::vector<BlockName> names;
   for (size_t i = 0; i < segment.entry_blocks; ++i) names.emplace_back(segment.id, entry_block(i));
-  auto found = co_await blocks(names);
-  if (!found) co_return error_of(found);
+  TABELLA_CO_ASSIGN(auto found, co_await blocks(names));
   std::vector<Entry> all;
   for (const auto& name : names)
-    for (auto& entry : read_entries((*found)[name])) all.push_back(std::move(entry));
+    for (auto& entry : read_entries(found[name])) all.push_back(std::move(entry));
   co_return all;
 }
 
@@ -179,9 +177,8 @@ Async<void> Index::put_documents(const std::vector<Document>& documents) {
 Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const Look& look, Pace& pace) {
   std::vector<Item> keys;
   for (const auto& id : ids) keys.push_back(key_of(document_part(id), "0"));
-  auto items = co_await store::get_all(store_, table_, std::move(keys));
-  if (!items) co_return error_of(items);
-  for (const auto& row : *items) {
+  TABELLA_CO_ASSIGN(auto items, co_await store::get_all(store_, table_, std::move(keys)));
+  for (const auto& row : items) {
     if (!co_await pace.go_on()) co_return too_late();
     const auto part = store::text_of(row, kPart);
     const auto id = part.substr(document_part("").size());
@@ -193,10 +190,10 @@ Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const 
     }
     std::string whole = body_of(row);
     for (int64_t i = 1; i <= more; ++i) {
-      auto next = co_await store_.get_item(
-          {.table = table_, .key = key_of(part, std::to_string(i)), .consistent = true});
-      if (!next) co_return error_of(next);
-      if (next->item) whole.append(body_of(*next->item));
+      TABELLA_CO_ASSIGN(auto next,
+                        co_await store_.get_item(
+                            {.table = table_, .key = key_of(part, std::to_string(i)), .consistent = true}));
+      if (next.item) whole.append(body_of(*next.item));
     }
     look(id, whole);
   }
@@ -223,21 +220,17 @@ Async<std::vector<std::string>> Index::gone() { return names_in("gone"); }
 Async<void> Index::remove_gone(const std::vector<std::string>& ids) { return remove_names("gone", ids); }
 
 Async<void> Index::add_label(std::string label, std::string id, int64_t expires) {
-  auto put =
-      co_await store_.put_item({.table = table_, .item = row_with(label_part(label), id, {}, expires)});
-  if (!put) co_return error_of(put);
+  TABELLA_CO_TRY(
+      co_await store_.put_item({.table = table_, .item = row_with(label_part(label), id, {}, expires)}));
   // The label is there as long as the last document that has it.
-  auto raised =
+  TABELLA_CO_TRY(store::was_made(
       co_await store_.put_item(store::Put(table_, row_with("labels", label, {}, expires))
-                                   .when(store::absent(kExpires) || store::less(kExpires, expires)));
-  if (!raised && raised.error().code != store::ErrorCode::conditional_check_failed)
-    co_return error_of(raised);
+                                   .when(store::absent(kExpires) || store::less(kExpires, expires)))));
   co_return store::Result<void>();
 }
 
 Async<void> Index::remove_label(std::string label, std::string id) {
-  auto removed = co_await store_.delete_item({.table = table_, .key = key_of(label_part(label), id)});
-  if (!removed) co_return error_of(removed);
+  TABELLA_CO_TRY(co_await store_.delete_item({.table = table_, .key = key_of(label_part(label), id)}));
   co_return store::Result<void>();
 }
 Async<std::vector<std::string>> Index::labelled(const std::string& label) {
@@ -247,11 +240,11 @@ Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("la
 
 Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
   constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
-  auto rows = co_await store::query_all(
-      store_, store::Query(table_).partition(kPart, part).consistent().limit(kAtOnce));
-  if (!rows) co_return error_of(rows);
+  TABELLA_CO_ASSIGN(auto rows,
+                    co_await store::query_all(
+                        store_, store::Query(table_).partition(kPart, part).consistent().limit(kAtOnce)));
   std::vector<std::string> names;
-  for (const auto& row : *rows)
+  for (const auto& row : rows)
     if (now == 0 || store::number_of(row, kExpires) > now) names.push_back(store::text_of(row, kName));
   co_return names;
 }
@@ -260,19 +253,17 @@ Async<void> Index::remove_all_rows(const std::function<void(size_t)>& removed) {
   store::ScanRequest request = store::Scan(table_).only({kPart, kName}).consistent();
   size_t count = 0;
   while (true) {
-    auto page = co_await store_.scan(request);
-    if (!page) co_return error_of(page);
+    TABELLA_CO_ASSIGN(auto page, co_await store_.scan(request));
     std::vector<BatchWrite> writes;
-    for (const auto& row : page->items)
+    for (const auto& row : page.items)
       if (store::text_of(row, kPart) != kManifest)
         writes.push_back(
             {.put = false, .item = key_of(store::text_of(row, kPart), store::text_of(row, kName))});
     count += writes.size();
-    auto written = co_await store::write_all(store_, table_, std::move(writes));
-    if (!written) co_return error_of(written);
+    TABELLA_CO_TRY(co_await store::write_all(store_, table_, std::move(writes)));
     removed(count);
-    if (!page->last_key) break;
-    request.options.start_key = std::move(page->last_key);
+    if (!page.last_key) break;
+    request.options.start_key = std::move(page.last_key);
   }
   // They were read from rows that are gone.
   const std::lock_guard lock(mutex_);

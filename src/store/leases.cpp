@@ -2,6 +2,7 @@
 
 #include "base/ids.h"
 #include "store/batches.h"
+#include "store/conditional.h"
 
 namespace tabella::store {
 namespace {
@@ -36,10 +37,10 @@ TablePlan Leases::plan(const std::string& table) {
 Item Leases::key_of(const std::string& shard) const { return Row().set(kName, name_).set(kShard, shard); }
 
 Async<std::vector<Lease>> Leases::list() {
-  auto rows = co_await query_all(store_, Query(table_).partition(kName, name_).consistent());
-  if (!rows) co_return error_of(rows);
+  TABELLA_CO_ASSIGN(auto rows,
+                    co_await query_all(store_, Query(table_).partition(kName, name_).consistent()));
   std::vector<Lease> leases;
-  for (const auto& row : *rows) leases.push_back(to_lease(row));
+  for (const auto& row : rows) leases.push_back(to_lease(row));
   for (const auto& lease : leases) {
     auto& seen = seen_[lease.shard];
     if (seen.beat == lease.beat && !lease.beat.empty()) continue;
@@ -66,12 +67,12 @@ Async<std::optional<Lease>> Leases::change(std::string shard, std::string beat, 
     co_return fail(ErrorCode::internal, "the store did not return the row that it changed");
   if (changed) co_return std::optional(to_lease(*changed->attributes));
   auto& error = changed.error();
-  if (error.code != ErrorCode::conditional_check_failed) co_return std::unexpected(std::move(error));
+  if (!failed_its_condition(error)) co_return std::unexpected(std::move(error));
   if (!error.unsure) co_return std::optional<Lease>();
   // An answer that was lost may have been to a change that was made.
-  auto found = co_await store_.get_item({.table = table_, .key = key_of(shard), .consistent = true});
-  if (!found) co_return std::unexpected(std::move(found).error());
-  if (found->item && text_of(*found->item, "beat") == beat) co_return std::optional(to_lease(*found->item));
+  TABELLA_CO_ASSIGN(auto found,
+                    co_await store_.get_item({.table = table_, .key = key_of(shard), .consistent = true}));
+  if (found.item && text_of(*found.item, "beat") == beat) co_return std::optional(to_lease(*found.item));
   co_return std::optional<Lease>();
 }
 
@@ -118,8 +119,7 @@ Async<std::optional<Lease>> Leases::ask_for(const Lease& lease) {
 
 Async<void> Leases::forget(const Lease& lease) {
   seen_.erase(lease.shard);
-  auto removed = co_await store_.delete_item({.table = table_, .key = key_of(lease.shard), .options = {}});
-  if (!removed) co_return std::unexpected(std::move(removed).error());
+  TABELLA_CO_TRY(co_await store_.delete_item({.table = table_, .key = key_of(lease.shard), .options = {}}));
   co_return Result<>{};
 }
 
