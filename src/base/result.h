@@ -22,18 +22,27 @@ inline std::unexpected<Invalid> invalid(std::string message) {
 
 }  // namespace tabella
 
-// Leaves the function with the error of EXPR, if it has one.
-#define TABELLA_TRY(EXPR)                                                                             \
-  do {                                                                                                \
-    if (auto try_result = (EXPR); !try_result) return std::unexpected(std::move(try_result).error()); \
-  } while (false)
+// Leaves the function with the error of EXPR, if it has one. The CO_ ones are for coroutines:
+// TABELLA_CO_TRY(co_await f());
+#define TABELLA_TRY(...) TABELLA_TRY_BY(return, __VA_ARGS__)
+#define TABELLA_CO_TRY(...) TABELLA_TRY_BY(co_return, __VA_ARGS__)
 
+// TABELLA_ASSIGN(auto x, f()): x is the value of f(), or the function is left with its error. In a coroutine:
+// TABELLA_CO_ASSIGN(auto x, co_await f()).
+#define TABELLA_ASSIGN(DECL, ...) \
+  TABELLA_ASSIGN_BY(return, TABELLA_CONCAT(assign_, __LINE__), DECL, __VA_ARGS__)
+#define TABELLA_CO_ASSIGN(DECL, ...) \
+  TABELLA_ASSIGN_BY(co_return, TABELLA_CONCAT(assign_, __LINE__), DECL, __VA_ARGS__)
+
+// NOLINTBEGIN(bugprone-macro-parentheses): a keyword and a declaration
+#define TABELLA_TRY_BY(RETURN, ...)                                                                          \
+  do {                                                                                                       \
+    if (auto try_result = (__VA_ARGS__); !try_result) RETURN std::unexpected(std::move(try_result).error()); \
+  } while (false)
+#define TABELLA_ASSIGN_BY(RETURN, RESULT, DECL, ...)              \
+  auto RESULT = (__VA_ARGS__);                                    \
+  if (!RESULT) RETURN std::unexpected(std::move(RESULT).error()); \
+  DECL = std::move(*RESULT)
+// NOLINTEND(bugprone-macro-parentheses)
 #define TABELLA_CONCAT_INNER(A, B) A##B
 #define TABELLA_CONCAT(A, B) TABELLA_CONCAT_INNER(A, B)
-
-// TABELLA_ASSIGN(auto x, f()): x is the value of f(), or the function is left with its error.
-#define TABELLA_ASSIGN(DECL, EXPR)                                                \
-  auto TABELLA_CONCAT(assign_, __LINE__) = (EXPR);                                \
-  if (!TABELLA_CONCAT(assign_, __LINE__))                                         \
-    return std::unexpected(std::move(TABELLA_CONCAT(assign_, __LINE__)).error()); \
-  DECL = std::move(*TABELLA_CONCAT(assign_, __LINE__))  // NOLINT(bugprone-macro-parentheses): a declaration

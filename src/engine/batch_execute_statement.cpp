@@ -112,7 +112,7 @@ store::Async<BatchExecuteStatementResult> Engine::batch_execute_statement(
   std::vector<Member> members;
   for (const auto& statement : request.statements)
     members.push_back(prepare_member(statement, caches_, catalogue_));
-  if (auto checked = check_together(members); !checked) co_return std::unexpected(std::move(checked).error());
+  TABELLA_CO_TRY(check_together(members));
 
   BatchExecuteStatementResult result;
   Accounts accounts(store::CapacityKind::plain);

@@ -94,24 +94,23 @@ Result<std::vector<SchemaPtr>> current_tables(const WriteContext& context, const
 }  // namespace
 
 store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemRequest request) {
-  const auto writes = prepare_writes(request, catalogue_);
-  if (!writes) co_return std::unexpected(writes.error());
-  std::vector<Told> told(writes->tables.size());
+  TABELLA_CO_ASSIGN(const auto writes, prepare_writes(request, catalogue_));
+  std::vector<Told> told(writes.tables.size());
   for (size_t i = 0; i < told.size(); ++i)
-    told[i].capacity = account(writes->tables[i]->name(), request.capacity);
+    told[i].capacity = account(writes.tables[i]->name(), request.capacity);
   Result<> written;
   // A batch is not atomic: a large one goes to the writer in pieces, so that others come in between.
   constexpr size_t kPiece = 1u << 20;
-  for (size_t next = 0; next < writes->all.size();) {
+  for (size_t next = 0; next < writes.all.size();) {
     auto executed = co_await writer_.execute([&](WriteContext& context) {
-      const auto schemas = current_tables(context, *writes);
+      const auto schemas = current_tables(context, writes);
       if (!schemas) {
         written = std::unexpected(schemas.error());
         return;
       }
       const size_t before = context.bytes();
-      for (; next < writes->all.size() && context.bytes() - before < kPiece; ++next) {
-        const auto& write = writes->all[next];
+      for (; next < writes.all.size() && context.bytes() - before < kPiece; ++next) {
+        const auto& write = writes.all[next];
         write_one(context, *(*schemas)[write.table], write, request.collection_metrics, told[write.table]);
       }
     });
@@ -123,7 +122,7 @@ store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemReques
   for (size_t i = 0; i < told.size(); ++i) {
     if (told[i].capacity) result.capacity.push_back(std::move(*told[i].capacity));
     if (!told[i].metrics.empty())
-      result.collection_metrics.emplace_back(writes->tables[i]->name(), std::move(told[i].metrics));
+      result.collection_metrics.emplace_back(writes.tables[i]->name(), std::move(told[i].metrics));
   }
   co_return result;
 }

@@ -21,7 +21,7 @@ Result<> check_request(const CreateTableRequest& request) {
 }  // namespace
 
 store::Async<TableDescription> Engine::create_table(CreateTableRequest request) {
-  if (auto checked = check_request(request); !checked) co_return std::unexpected(std::move(checked).error());
+  TABELLA_CO_TRY(check_request(request));
   Result<TableDescription> result;
   const auto executed = co_await writer_.execute([&](WriteContext& context) {
     auto& definition = request.definition;

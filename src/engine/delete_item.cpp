@@ -28,9 +28,8 @@ Result<WriteAction> prepare_delete(DeleteItemRequest& request, expression::Cache
 }  // namespace
 
 store::Async<store::WriteResult> Engine::delete_item(DeleteItemRequest request) {
-  auto action = prepare_delete(request, caches_, catalogue_);
-  if (!action) co_return std::unexpected(std::move(action).error());
-  co_return co_await write(*action, request.options);
+  TABELLA_CO_ASSIGN(auto action, prepare_delete(request, caches_, catalogue_));
+  co_return co_await write(action, request.options);
 }
 
 }  // namespace tabella::engine

@@ -49,9 +49,8 @@ store::Async<store::ListStreamsResult> Engine::list_streams(store::ListStreamsRe
 }
 
 store::Async<store::StreamDescription> Engine::describe_stream(store::DescribeStreamRequest request) {
-  const auto found = find_stream(streams_, request.arn);
-  if (!found) co_return std::unexpected(found.error());
-  const auto& stream = **found;
+  TABELLA_CO_ASSIGN(const auto found, find_stream(streams_, request.arn));
+  const auto& stream = *found;
   store::StreamDescription d{.arn = request.arn,
                              .label = stream.label,
                              .table = stream.table,

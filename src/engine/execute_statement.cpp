@@ -9,25 +9,22 @@ using store::ExecuteStatementRequest;
 using store::ExecuteStatementResult;
 
 store::Async<ExecuteStatementResult> Engine::execute_statement(ExecuteStatementRequest request) {
-  auto statement = prepare_statement(request.statement, caches_);
-  if (!statement) co_return std::unexpected(std::move(statement).error());
-  if (statement->tree().kind == Statement::Kind::select) {
-    const auto selected = [&] { return select(*statement, request, catalogue_, database_, items_); };
+  TABELLA_CO_ASSIGN(auto statement, prepare_statement(request.statement, caches_));
+  if (statement.tree().kind == Statement::Kind::select) {
+    const auto selected = [&] { return select(statement, request, catalogue_, database_, items_); };
     constexpr size_t kShort = 200;  // a statement of this length looks for little in each item
     if (request.statement.text.size() <= kShort) co_return selected();
     co_return co_await long_work_.run(selected);
   }
-  if (statement->tree().kind == Statement::Kind::exists)
+  if (statement.tree().kind == Statement::Kind::exists)
     co_return store::refuse("EXISTS() can only be used in ExecuteTransaction");
-  auto action = to_action(*statement, request.statement, catalogue_);
-  if (!action) co_return std::unexpected(std::move(action).error());
+  TABELLA_CO_ASSIGN(auto action, to_action(statement, request.statement, catalogue_));
   store::WriteOptions options;
-  options.return_values = returning(statement->tree());
+  options.return_values = returning(statement.tree());
   options.capacity = request.capacity;
-  auto written = co_await write(*action, options);
-  if (!written) co_return std::unexpected(std::move(written).error());
-  ExecuteStatementResult result{.capacity = std::move(written->capacity)};
-  if (written->attributes) result.items.push_back(std::move(*written->attributes));
+  TABELLA_CO_ASSIGN(auto written, co_await write(action, options));
+  ExecuteStatementResult result{.capacity = std::move(written.capacity)};
+  if (written.attributes) result.items.push_back(std::move(*written.attributes));
   co_return result;
 }
 

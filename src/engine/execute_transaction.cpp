@@ -111,21 +111,18 @@ Result<ExecuteTransactionResult> Engine::read_transaction(const std::vector<Prep
 }
 
 store::Async<ExecuteTransactionResult> Engine::execute_transaction(ExecuteTransactionRequest request) {
-  auto statements = prepare_statements(request, caches_);
-  if (!statements) co_return std::unexpected(std::move(statements).error());
-  if (!statements->front().tree().writes())
-    co_return co_await long_work_.run([&] { return read_transaction(*statements, request); });
+  TABELLA_CO_ASSIGN(auto statements, prepare_statements(request, caches_));
+  if (!statements.front().tree().writes())
+    co_return co_await long_work_.run([&] { return read_transaction(statements, request); });
 
-  auto actions = to_actions(*statements, request, catalogue_);
-  if (!actions) co_return std::unexpected(std::move(actions).error());
-  Transaction transaction{.actions = std::move(*actions), .capacity = request.capacity};
+  TABELLA_CO_ASSIGN(auto actions, to_actions(statements, request, catalogue_));
+  Transaction transaction{.actions = std::move(actions), .capacity = request.capacity};
   if (request.token) {
     transaction.token = "s" + *request.token;
     transaction.fingerprint = fingerprint_of(request);
   }
-  auto written = co_await run(transaction);
-  if (!written) co_return std::unexpected(std::move(written).error());
-  co_return ExecuteTransactionResult{.responses = {}, .capacity = std::move(written->capacity)};
+  TABELLA_CO_ASSIGN(auto written, co_await run(transaction));
+  co_return ExecuteTransactionResult{.responses = {}, .capacity = std::move(written.capacity)};
 }
 
 }  // namespace tabella::engine

@@ -119,21 +119,18 @@ Result<ShardIterator> decode_iterator(std::string_view text) {
 }
 
 store::Async<std::string> Engine::get_shard_iterator(store::GetShardIteratorRequest request) {
-  if (auto checked = check_sequence_given(request); !checked)
-    co_return std::unexpected(std::move(checked).error());
-  const auto stream = find_stream(streams_, request.arn);
-  if (!stream) co_return std::unexpected(stream.error());
-  const auto* shard = (*stream)->shard(request.shard);
+  TABELLA_CO_TRY(check_sequence_given(request));
+  TABELLA_CO_ASSIGN(const auto stream, find_stream(streams_, request.arn));
+  const auto* shard = stream->shard(request.shard);
   if (!shard) co_return no_such_shard(request.shard, request.arn);
-  const auto position = position_of(request, *shard);
-  if (!position) co_return std::unexpected(position.error());
-  if (request.sequence && *position > shard->first) {
+  TABELLA_CO_ASSIGN(const auto position, position_of(request, *shard));
+  if (request.sequence && position > shard->first) {
     const auto named =
-        database_.get(keys::record((*stream)->id, shard->first, *sequence_from(*request.sequence)));
+        database_.get(keys::record(stream->id, shard->first, *sequence_from(*request.sequence)));
     if (named && decode_record(*named).created < clock_.now() - kStreamRetention) co_return trimmed();
   }
   co_return encode_iterator(
-      {.arn = request.arn, .shard = shard->first, .position = *position, .issued = clock_.now()});
+      {.arn = request.arn, .shard = shard->first, .position = position, .issued = clock_.now()});
 }
 
 Result<store::GetRecordsResult> Engine::get_records_now(const store::GetRecordsRequest& request) {

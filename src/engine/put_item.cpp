@@ -29,9 +29,8 @@ Result<WriteAction> prepare_put(PutItemRequest& request, expression::Caches& cac
 }  // namespace
 
 store::Async<store::WriteResult> Engine::put_item(PutItemRequest request) {
-  auto action = prepare_put(request, caches_, catalogue_);
-  if (!action) co_return std::unexpected(std::move(action).error());
-  co_return co_await write(*action, request.options);
+  TABELLA_CO_ASSIGN(auto action, prepare_put(request, caches_, catalogue_));
+  co_return co_await write(action, request.options);
 }
 
 }  // namespace tabella::engine

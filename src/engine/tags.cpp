@@ -43,11 +43,10 @@ std::string no_such_resource(std::string_view arn) {
 
 store::Async<void> Engine::change_tags(std::string arn, std::string not_found,
                                        std::function<Result<>(std::vector<Tag>&)> change) {
-  const auto name = table_of(arn);
-  if (!name) co_return std::unexpected(name.error());
+  TABELLA_CO_ASSIGN(const auto name, table_of(arn));
   Result<> result;
   const auto executed = co_await writer_.execute([&](WriteContext& context) {
-    const auto old = context.table(*name);
+    const auto old = context.table(name);
     if (!old) {
       result = store::fail(ErrorCode::resource_not_found, std::move(not_found));
       return;
@@ -61,8 +60,7 @@ store::Async<void> Engine::change_tags(std::string arn, std::string not_found,
 }
 
 store::Async<void> Engine::tag_resource(store::TagResourceRequest request) {
-  if (auto checked = check_tags(request.tags); !checked)
-    co_return std::unexpected(std::move(checked).error());
+  TABELLA_CO_TRY(check_tags(request.tags));
   auto not_found = no_such_resource(request.arn);
   co_return co_await change_tags(request.arn, std::move(not_found), [&](std::vector<Tag>& tags) -> Result<> {
     for (const auto& tag : request.tags) {
@@ -86,9 +84,8 @@ store::Async<void> Engine::untag_resource(store::UntagResourceRequest request) {
 }
 
 store::Async<std::vector<Tag>> Engine::list_tags_of_resource(std::string arn) {
-  const auto name = table_of(arn);
-  if (!name) co_return std::unexpected(name.error());
-  const auto table = catalogue_.find(*name);
+  TABELLA_CO_ASSIGN(const auto name, table_of(arn));
+  const auto table = catalogue_.find(name);
   if (table) co_return table->tags;
   if (account_of(arn) == kAccount)
     co_return store::fail(ErrorCode::resource_not_found, no_such_resource(arn));

@@ -116,9 +116,8 @@ store::Async<TransactWriteItemsResult> Engine::transact_write_items(TransactWrit
     transaction.token = "w" + *request.token;
     transaction.fingerprint = fingerprint_of(request);
   }
-  auto actions = prepare_actions(request, caches_, catalogue_);
-  if (!actions) co_return std::unexpected(std::move(actions).error());
-  transaction.actions = std::move(*actions);
+  TABELLA_CO_ASSIGN(auto actions, prepare_actions(request, caches_, catalogue_));
+  transaction.actions = std::move(actions);
   co_return co_await run(transaction);
 }
 

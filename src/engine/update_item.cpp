@@ -141,9 +141,8 @@ Result<std::optional<item::Item>> updated(const TableSchema& table, const WriteA
 }
 
 store::Async<store::WriteResult> Engine::update_item(UpdateItemRequest request) {
-  auto action = prepare_update(request, caches_, catalogue_);
-  if (!action) co_return std::unexpected(std::move(action).error());
-  co_return co_await write(*action, request.options);
+  TABELLA_CO_ASSIGN(auto action, prepare_update(request, caches_, catalogue_));
+  co_return co_await write(action, request.options);
 }
 
 }  // namespace tabella::engine

@@ -238,7 +238,7 @@ void change_settings(TableSchema& table, const UpdateTableRequest& r, TimePoint 
 }  // namespace
 
 store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) {
-  if (auto checked = check_request(request); !checked) co_return std::unexpected(std::move(checked).error());
+  TABELLA_CO_TRY(check_request(request));
 
   const auto add_index = [&](TableSchema& table, WriteContext& context,
                              const store::IndexDefinition& definition) -> Result<> {

@@ -42,74 +42,66 @@ Async<bool> Indexer::work() {
 
 Async<bool> Indexer::take_in() {
   Pace pace;
-  auto manifest = co_await index_.manifest();
-  if (!manifest) co_return error_of(manifest);
-  mail_.heed(*manifest);
+  TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
+  mail_.heed(manifest);
   // The longest that any process on this store has asked for.
-  const auto settle = std::max<int64_t>(mail_.options().settle.count(), manifest->settle) * 1'000'000;
+  const auto settle = std::max<int64_t>(mail_.options().settle.count(), manifest.settle) * 1'000'000;
   const auto settled = id_prefix(mail_.settled(settle));
-  if (manifest->indexed_to > settled) co_return false;
-  auto messages = co_await mail_.next(manifest->indexed_to, settled, kTakenAtOnce, Load::whole, pace);
-  if (!messages) co_return error_of(messages);
-  auto next = *manifest;
-  if (messages->empty()) {
+  if (manifest.indexed_to > settled) co_return false;
+  TABELLA_CO_ASSIGN(auto messages,
+                    co_await mail_.next(manifest.indexed_to, settled, kTakenAtOnce, Load::whole, pace));
+  auto next = manifest;
+  if (messages.empty()) {
     // The tail begins where the index ends: it should not begin long ago.
-    const auto end = created_of(manifest->indexed_to);
-    if (manifest->version > 0 && end && mail_.now() - *end < 3600 * kSecond) co_return false;
+    const auto end = created_of(manifest.indexed_to);
+    if (manifest.version > 0 && end && mail_.now() - *end < 3600 * kSecond) co_return false;
     next.indexed_to = settled + "|";
-    auto committed = co_await index_.commit(std::move(next));
-    if (!committed) co_return error_of(committed);
+    TABELLA_CO_TRY(co_await index_.commit(std::move(next)));
     co_return false;
   }
-  if (messages->size() < kFewest && mail_.now() - messages->front().created < 2 * settle) co_return false;
+  if (messages.size() < kFewest && mail_.now() - messages.front().created < 2 * settle) co_return false;
   // An index is not built on trust: what is not in order would be found twice, or never.
-  if (messages->front().id <= manifest->indexed_to ||
-      !std::ranges::is_sorted(*messages, std::less_equal<>(), &Message::id))
+  if (messages.front().id <= manifest.indexed_to ||
+      !std::ranges::is_sorted(messages, std::less_equal<>(), &Message::id))
     co_return store::fail(store::ErrorCode::internal, "messages to be indexed are not in order");
   search::SegmentBuilder builder;
   std::vector<search::Document> documents;
-  for (const auto& message : *messages) {
+  for (const auto& message : messages) {
     co_await pace.go_on();
     auto document = document_of(message, mime::parse(message.raw));
     builder.add(document);
     document.keys.clear();
     documents.push_back(std::move(document));
   }
-  auto put = co_await index_.put_documents(documents);
-  if (!put) co_return error_of(put);
+  TABELLA_CO_TRY(co_await index_.put_documents(documents));
   const auto entries = builder.entries();
-  auto segment = co_await index_.write_segment(builder.finish(), entries);
-  if (!segment) co_return error_of(segment);
-  next.indexed_to = messages->back().id;
-  next.segments.push_back(*segment);
-  auto committed = co_await index_.commit(std::move(next));
-  if (!committed) co_return error_of(committed);
-  if (!*committed) co_return co_await drop_unused(std::move(*segment));
-  indexed_ += messages->size();
-  co_return messages->size() >= kFewest;
+  TABELLA_CO_ASSIGN(auto segment, co_await index_.write_segment(builder.finish(), entries));
+  next.indexed_to = messages.back().id;
+  next.segments.push_back(segment);
+  TABELLA_CO_ASSIGN(auto committed, co_await index_.commit(std::move(next)));
+  if (!committed) co_return co_await drop_unused(std::move(segment));
+  indexed_ += messages.size();
+  co_return messages.size() >= kFewest;
 }
 
 // Replaces segments [begin, end) by one that has what is alive of them.
 Async<void> Indexer::replace(Manifest next, size_t begin, size_t end) {
   Pace pace;
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
-  if (!snapshot) co_return error_of(snapshot);
-  if (snapshot->manifest().version != next.version) co_return store::Result<void>();
+  TABELLA_CO_ASSIGN(auto snapshot, co_await Snapshot::take(index_, mail_.clock(), pace));
+  if (snapshot.manifest().version != next.version) co_return store::Result<void>();
   std::vector<search::MergeInput> inputs;
   for (size_t i = begin; i < end; ++i) {
     co_await pace.go_on();
     const auto& segment = next.segments[i];
     search::MergeInput input;
-    auto entries = co_await index_.entries(segment);
-    if (!entries) co_return error_of(entries);
-    input.entries = std::move(*entries);
+    TABELLA_CO_ASSIGN(auto entries, co_await index_.entries(segment));
+    input.entries = std::move(entries);
     std::vector<search::Index::BlockName> names;
     for (size_t number = 0; number < segment.term_blocks; ++number)
       names.emplace_back(segment.id, search::Index::term_block(number));
-    auto blocks = co_await index_.blocks(names);
-    if (!blocks) co_return error_of(blocks);
-    for (const auto& name : names) input.terms.push_back(std::move((*blocks)[name]));
-    input.kept = snapshot->live(i);
+    TABELLA_CO_ASSIGN(auto blocks, co_await index_.blocks(names));
+    for (const auto& name : names) input.terms.push_back(std::move(blocks[name]));
+    input.kept = snapshot.live(i);
     inputs.push_back(std::move(input));
   }
   auto merged = search::merge(std::move(inputs));
@@ -120,45 +112,39 @@ Async<void> Indexer::replace(Manifest next, size_t begin, size_t end) {
   const auto place = next.segments.erase(first, next.segments.begin() + static_cast<ptrdiff_t>(end));
   std::optional<search::SegmentInfo> made;
   if (!merged.entries.empty()) {
-    auto segment = co_await index_.write_segment(std::move(merged.blocks), std::move(merged.entries));
-    if (!segment) co_return error_of(segment);
-    next.segments.insert(place, *segment);
-    made = std::move(*segment);
+    TABELLA_CO_ASSIGN(auto segment,
+                      co_await index_.write_segment(std::move(merged.blocks), std::move(merged.entries)));
+    next.segments.insert(place, segment);
+    made = std::move(segment);
   }
-  auto committed = co_await index_.commit(std::move(next));
-  if (!committed) co_return error_of(committed);
-  if (*committed) ++merged_;
-  if (*committed || !made) co_return store::Result<void>();
-  auto dropped = co_await drop_unused(std::move(*made));
-  if (!dropped) co_return error_of(dropped);
+  TABELLA_CO_ASSIGN(auto committed, co_await index_.commit(std::move(next)));
+  if (committed) ++merged_;
+  if (committed || !made) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await drop_unused(std::move(*made)));
   co_return store::Result<void>();
 }
 
 // Somebody else was faster: the segment was made for nothing.
 Async<bool> Indexer::drop_unused(search::SegmentInfo segment) {
-  auto manifest = co_await index_.manifest();
-  if (!manifest) co_return error_of(manifest);
+  TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
   const auto is_it = [&](const search::SegmentInfo& other) { return other.id == segment.id; };
-  const bool used = std::ranges::any_of(manifest->segments, is_it) ||
-                    std::ranges::any_of(manifest->condemned, is_it, &search::Condemned::segment);
+  const bool used = std::ranges::any_of(manifest.segments, is_it) ||
+                    std::ranges::any_of(manifest.condemned, is_it, &search::Condemned::segment);
   if (used) co_return true;
-  auto removed = co_await index_.remove_segment(std::move(segment));
-  if (!removed) co_return error_of(removed);
+  TABELLA_CO_TRY(co_await index_.remove_segment(std::move(segment)));
   co_return true;
 }
 
 Async<bool> Indexer::merge_some() {
   Pace pace;
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
-  if (!snapshot) co_return error_of(snapshot);
-  const auto& segments = snapshot->manifest().segments;
+  TABELLA_CO_ASSIGN(auto snapshot, co_await Snapshot::take(index_, mail_.clock(), pace));
+  const auto& segments = snapshot.manifest().segments;
   // What has expired as a whole, or is mostly gone.
   for (size_t i = 0; i < segments.size(); ++i) {
-    const auto live = snapshot->live(i).count();
-    const bool hollow = snapshot->gone_in(i) > std::max<size_t>(64, segments[i].count / 8);
+    const auto live = snapshot.live(i).count();
+    const bool hollow = snapshot.gone_in(i) > std::max<size_t>(64, segments[i].count / 8);
     if (live > 0 && !hollow) continue;
-    auto replaced = co_await replace(snapshot->manifest(), i, i + 1);
-    if (!replaced) co_return error_of(replaced);
+    TABELLA_CO_TRY(co_await replace(snapshot.manifest(), i, i + 1));
     co_return true;
   }
   // A run of neighbours, none of which has most of it: so each document is written anew a few times, not each
@@ -171,21 +157,19 @@ Async<bool> Indexer::merge_some() {
       largest = std::max(largest, segments[i].count);
     }
     if (count > kLargestSegment || largest * 2 > count) continue;
-    auto replaced = co_await replace(snapshot->manifest(), begin, begin + kMergedAtOnce);
-    if (!replaced) co_return error_of(replaced);
+    TABELLA_CO_TRY(co_await replace(snapshot.manifest(), begin, begin + kMergedAtOnce));
     co_return true;
   }
   co_return false;
 }
 
 Async<bool> Indexer::clear_away() {
-  auto manifest = co_await index_.manifest();
-  if (!manifest) co_return error_of(manifest);
+  TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
   const auto now = mail_.now() / kSecond;
-  const auto ripe = std::ranges::find_if(manifest->condemned, [&](const search::Condemned& condemned) {
+  const auto ripe = std::ranges::find_if(manifest.condemned, [&](const search::Condemned& condemned) {
     return condemned.documents || now - condemned.since >= kReadersAreDone;
   });
-  if (ripe == manifest->condemned.end()) co_return false;
+  if (ripe == manifest.condemned.end()) co_return false;
   if (ripe->documents) {
     // The messages first; the segment's rows are what says which they are.
     auto entries = co_await index_.entries(ripe->segment);
@@ -194,8 +178,7 @@ Async<bool> Indexer::clear_away() {
       for (size_t at = 0; at < entries->size(); at += kAtOnce) {
         std::vector<std::string> ids;
         for (size_t i = at; i < std::min(at + kAtOnce, entries->size()); ++i) ids.push_back((*entries)[i].id);
-        auto removed = co_await mail_.remove_many(std::move(ids), true);
-        if (!removed) co_return error_of(removed);
+        TABELLA_CO_TRY(co_await mail_.remove_many(std::move(ids), true));
         if (stopping_) co_return false;
       }
     } else if (entries.error().code != store::ErrorCode::resource_not_found) {
@@ -204,31 +187,26 @@ Async<bool> Indexer::clear_away() {
     ripe->documents = false;
     ripe->since = now;
   } else {
-    auto removed = co_await index_.remove_segment(ripe->segment);
-    if (!removed) co_return error_of(removed);
-    manifest->condemned.erase(ripe);
+    TABELLA_CO_TRY(co_await index_.remove_segment(ripe->segment));
+    manifest.condemned.erase(ripe);
   }
-  auto committed = co_await index_.commit(std::move(*manifest));
-  if (!committed) co_return error_of(committed);
+  TABELLA_CO_TRY(co_await index_.commit(std::move(manifest)));
   co_return true;
 }
 
 // Notes about messages that went before they were indexed, or whose segment was made anew without them.
 Async<bool> Indexer::forget_gone() {
   Pace pace;
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
-  if (!snapshot) co_return error_of(snapshot);
-  const auto& manifest = snapshot->manifest();
+  TABELLA_CO_ASSIGN(auto snapshot, co_await Snapshot::take(index_, mail_.clock(), pace));
+  const auto& manifest = snapshot.manifest();
   if (manifest.version == forgot_at_) co_return false;
-  auto gone = co_await index_.gone();
-  if (!gone) co_return error_of(gone);
-  if (!gone->empty()) {
-    auto located = co_await snapshot->locate(*gone, pace);
-    if (!located) co_return error_of(located);
+  TABELLA_CO_ASSIGN(auto gone, co_await index_.gone());
+  if (!gone.empty()) {
+    TABELLA_CO_ASSIGN(auto located, co_await snapshot.locate(gone, pace));
     size_t needed = 0;
-    for (const auto& slots : *located) needed += slots.count();
+    for (const auto& slots : located) needed += slots.count();
     std::vector<std::string> needless;
-    for (const auto& id : *gone) {
+    for (const auto& id : gone) {
       co_await pace.go_on();
       // Whoever still reads a condemned segment needs them, too.
       const auto covers = [&](const search::SegmentInfo& s) { return id >= s.first && id <= s.last; };
@@ -238,18 +216,16 @@ Async<bool> Indexer::forget_gone() {
     if (needed > 0) {
       // Some are in segments: those stay.
       std::vector<std::string> kept;
-      for (size_t i = 0; i < located->size(); ++i) {
-        if ((*located)[i].count() == 0) continue;
+      for (size_t i = 0; i < located.size(); ++i) {
+        if (located[i].count() == 0) continue;
         co_await pace.go_on();
-        auto entries = co_await index_.entries(manifest.segments[i]);
-        if (!entries) co_return error_of(entries);
-        for (size_t slot = 0; slot < entries->size(); ++slot)
-          if ((*located)[i].test(slot)) kept.push_back((*entries)[slot].id);
+        TABELLA_CO_ASSIGN(auto entries, co_await index_.entries(manifest.segments[i]));
+        for (size_t slot = 0; slot < entries.size(); ++slot)
+          if (located[i].test(slot)) kept.push_back(entries[slot].id);
       }
       std::erase_if(needless, [&](const std::string& id) { return std::ranges::binary_search(kept, id); });
     }
-    auto removed = co_await index_.remove_gone(needless);
-    if (!removed) co_return error_of(removed);
+    TABELLA_CO_TRY(co_await index_.remove_gone(needless));
   }
   forgot_at_ = manifest.version;
   co_return false;
@@ -261,26 +237,22 @@ Async<bool> Indexer::keep_to_limit() {
   if (most == 0) co_return false;
   constexpr size_t kAtOnce = 500;
   Pace pace;
-  auto total = co_await mail_.count(Deadline::max());
-  if (!total) co_return error_of(total);
-  if (*total <= most) co_return false;
-  const size_t over = std::min(*total - most, kAtOnce);
-  auto snapshot = co_await Snapshot::take(index_, mail_.clock(), pace);
-  if (!snapshot) co_return error_of(snapshot);
+  TABELLA_CO_ASSIGN(auto total, co_await mail_.count(Deadline::max()));
+  if (total <= most) co_return false;
+  const size_t over = std::min(total - most, kAtOnce);
+  TABELLA_CO_ASSIGN(auto snapshot, co_await Snapshot::take(index_, mail_.clock(), pace));
   std::vector<std::string> ids;
-  if (const size_t indexed = snapshot->count(); indexed > 0) {
+  if (const size_t indexed = snapshot.count(); indexed > 0) {
     const size_t some = std::min(over, indexed);
-    auto entries = co_await snapshot->list(indexed - some, some);
-    if (!entries) co_return error_of(entries);
-    for (auto& entry : *entries) ids.push_back(std::move(entry.id));
+    TABELLA_CO_ASSIGN(auto entries, co_await snapshot.list(indexed - some, some));
+    for (auto& entry : entries) ids.push_back(std::move(entry.id));
   } else {
-    auto oldest = co_await mail_.next(snapshot->manifest().indexed_to, "~", over, Load::head, pace);
-    if (!oldest) co_return error_of(oldest);
-    for (auto& message : *oldest) ids.push_back(std::move(message.id));
+    TABELLA_CO_ASSIGN(auto oldest,
+                      co_await mail_.next(snapshot.manifest().indexed_to, "~", over, Load::head, pace));
+    for (auto& message : oldest) ids.push_back(std::move(message.id));
   }
-  auto removed = co_await mail_.remove_many(std::move(ids));
-  if (!removed) co_return error_of(removed);
-  co_return *total - over > most;
+  TABELLA_CO_TRY(co_await mail_.remove_many(std::move(ids)));
+  co_return total - over > most;
 }
 
 void Indexer::write_metrics(metrics::Exposition& out) const {

@@ -116,10 +116,9 @@ std::map<std::string, OutgoingServer> read_outgoing_file(const std::string& path
 }
 
 store::Async<std::map<std::string, OutgoingServer>> Release::servers() {
-  auto saved = co_await settings_.all("outgoing");
-  if (!saved) co_return store::error_of(saved);
+  TABELLA_CO_ASSIGN(auto saved, co_await settings_.all("outgoing"));
   auto all = servers_;
-  for (const auto& [name, json] : *saved)
+  for (const auto& [name, json] : saved)
     if (auto server = outgoing_from_json(json)) all.emplace(name, std::move(*server));
   co_return all;
 }

@@ -107,17 +107,14 @@ Async<Elapsed> Mail::put(Message& message) {
   message.id = make_id(message.created, options_.hostname);
   const auto begun = clock_.elapsed();
   for (const auto& tag : message.tags) {
-    auto labelled = co_await index_.add_label(tag_label(tag), message.id, message.expires);
-    if (!labelled) co_return error_of(labelled);
+    TABELLA_CO_TRY(co_await index_.add_label(tag_label(tag), message.id, message.expires));
   }
   if (before_keeping_) {
-    auto ready = co_await before_keeping_(message.id);
-    if (!ready) co_return error_of(ready);
+    TABELLA_CO_TRY(co_await before_keeping_(message.id));
   }
   auto item = to_item(message, options_.hostname);
   if (!item) co_return store::fail(store::ErrorCode::internal, "the message does not fit into an item");
-  auto put = co_await store_.put_item({.table = options_.messages, .item = std::move(*item)});
-  if (!put) co_return error_of(put);
+  TABELLA_CO_TRY(co_await store_.put_item({.table = options_.messages, .item = std::move(*item)}));
   // By both clocks: the one stands still while the machine sleeps, the other may be set.
   co_return std::max(clock_.elapsed() - begun, std::chrono::nanoseconds(now() - message.created));
 }
@@ -133,13 +130,11 @@ bool Mail::is_in_time(Elapsed took) const {
 // Makes the indexers of all processes stay so far behind.
 Async<void> Mail::ask_for_settle(std::chrono::milliseconds settle) {
   while (true) {
-    auto manifest = co_await index_.manifest();
-    if (!manifest) co_return error_of(manifest);
-    heed(*manifest);
-    if (manifest->settle >= settle.count()) co_return store::Result<void>();
-    manifest->settle = settle.count();
-    auto committed = co_await index_.commit(std::move(*manifest));
-    if (!committed) co_return error_of(committed);
+    TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
+    heed(manifest);
+    if (manifest.settle >= settle.count()) co_return store::Result<void>();
+    manifest.settle = settle.count();
+    TABELLA_CO_TRY(co_await index_.commit(std::move(manifest)));
   }
 }
 
@@ -194,15 +189,13 @@ void Mail::heed(const search::Manifest& manifest) {
 
 Async<void> Mail::join() {
   while (true) {
-    auto manifest = co_await index_.manifest();
-    if (!manifest) co_return error_of(manifest);
-    heed(*manifest);
-    if ((manifest->traits & own_trait()) && manifest->settle >= options_.settle.count())
+    TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
+    heed(manifest);
+    if ((manifest.traits & own_trait()) && manifest.settle >= options_.settle.count())
       co_return store::Result<void>();
-    manifest->traits |= own_trait();
-    manifest->settle = std::max<int64_t>(manifest->settle, options_.settle.count());
-    auto committed = co_await index_.commit(std::move(*manifest));
-    if (!committed) co_return error_of(committed);
+    manifest.traits |= own_trait();
+    manifest.settle = std::max<int64_t>(manifest.settle, options_.settle.count());
+    TABELLA_CO_TRY(co_await index_.commit(std::move(manifest)));
   }
 }
 

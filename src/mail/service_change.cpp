@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "mail/service.h"
+#include "store/conditional.h"
 #include "store/rows.h"
 
 namespace tabella::mail {
 
-using item::Value;
 using store::Async;
 using store::error_of;
 
@@ -14,22 +14,18 @@ using store::error_of;
 Async<void> Mail::remove_item(const Message& message) {
   std::vector<std::pair<std::string, int64_t>> ids;
   ids.emplace_back(message.id, message.expires);
-  auto said = co_await index_.add_gone(ids);
-  if (!said) co_return error_of(said);
-  auto removed = co_await store_.delete_item(
-      {.table = options_.messages, .key = key_of(message.id, message.granularity)});
-  if (!removed) co_return error_of(removed);
+  TABELLA_CO_TRY(co_await index_.add_gone(ids));
+  TABELLA_CO_TRY(co_await store_.delete_item(
+      {.table = options_.messages, .key = key_of(message.id, message.granularity)}));
   co_return store::Result<void>();
 }
 
 Async<bool> Mail::remove(std::string id) {
-  auto message = co_await load(id);
-  if (!message) co_return error_of(message);
-  if (!*message) co_return false;
+  TABELLA_CO_ASSIGN(auto message, co_await load(id));
+  if (!message) co_return false;
   std::vector<std::string> ids;
   ids.push_back(std::move(id));
-  auto removed = co_await remove_many(std::move(ids));
-  if (!removed) co_return error_of(removed);
+  TABELLA_CO_TRY(co_await remove_many(std::move(ids)));
   co_return true;
 }
 
@@ -38,9 +34,8 @@ Async<void> Mail::remove_many(std::vector<std::string> ids, bool noted) {
   Pace pace;
   for (size_t at = 0; at < ids.size(); at += kAtOnce) {
     co_await pace.go_on();
-    auto removed =
-        co_await remove_some(std::span(ids).subspan(at, std::min(kAtOnce, ids.size() - at)), noted);
-    if (!removed) co_return error_of(removed);
+    TABELLA_CO_TRY(
+        co_await remove_some(std::span(ids).subspan(at, std::min(kAtOnce, ids.size() - at)), noted));
   }
   co_return store::Result<void>();
 }
@@ -52,27 +47,24 @@ Async<void> Mail::forget(std::vector<std::string> ids) {
   constexpr int64_t kLong = 100LL * 365 * 86400;
   std::vector<std::pair<std::string, int64_t>> gone;
   for (const auto& id : ids) gone.emplace_back(id, now() / kSecond + kLong);
-  auto said = co_await index_.add_gone(gone);
-  if (!said) co_return error_of(said);
+  TABELLA_CO_TRY(co_await index_.add_gone(gone));
   co_return co_await index_.remove_documents(ids, ids);
 }
 
 // First it is said that they are gone — the indexer may be taking them in at this moment — then they go.
 Async<void> Mail::remove_some(std::span<const std::string> ids, bool noted) {
   constexpr size_t kMayHaveSeveralRows = 100 * 1024;  // of its document
-  auto messages = co_await read_rows(ids, without_message());
-  if (!messages) co_return error_of(messages);
+  TABELLA_CO_ASSIGN(auto messages, co_await read_rows(ids, without_message()));
   std::vector<std::string> missing;
   for (const auto& id : ids)
-    if (!noted && !messages->contains(id)) missing.push_back(id);
-  auto forgotten = co_await forget(std::move(missing));
-  if (!forgotten) co_return error_of(forgotten);
+    if (!noted && !messages.contains(id)) missing.push_back(id);
+  TABELLA_CO_TRY(co_await forget(std::move(missing)));
   std::vector<std::pair<std::string, int64_t>> gone;
   std::vector<std::string> documents;
   std::vector<std::string> large;
   std::vector<store::BatchWrite> deletes;
   std::vector<store::BatchWrite> chunks;
-  for (const auto& [id, message] : *messages) {
+  for (const auto& [id, message] : messages) {
     gone.emplace_back(id, message.expires);
     documents.push_back(id);
     if (message.size > kMayHaveSeveralRows) large.push_back(id);
@@ -80,16 +72,14 @@ Async<void> Mail::remove_some(std::span<const std::string> ids, bool noted) {
     for (auto& key : chunk_keys(message)) chunks.push_back({.put = false, .item = std::move(key)});
   }
   if (!noted) {
-    auto said = co_await index_.add_gone(gone);
-    if (!said) co_return error_of(said);
+    TABELLA_CO_TRY(co_await index_.add_gone(gone));
   }
   auto deleted = co_await store::write_all(store_, options_.messages, std::move(deletes));
   if (deleted) deleted = co_await store::write_all(store_, options_.messages, std::move(chunks));
   if (!deleted) co_return error_of(deleted);
-  for (const auto& [id, message] : *messages)
+  for (const auto& [id, message] : messages)
     for (const auto& label : labels_of(message)) {
-      auto unlabelled = co_await index_.remove_label(label, id);
-      if (!unlabelled) co_return error_of(unlabelled);
+      TABELLA_CO_TRY(co_await index_.remove_label(label, id));
     }
   co_return co_await index_.remove_documents(documents, large);
 }
@@ -99,22 +89,19 @@ Async<void> Mail::remove_some(std::span<const std::string> ids, bool noted) {
 Async<void> Mail::remove_all() {
   Pace pace;
   while (true) {
-    auto manifest = co_await index_.manifest();
-    if (!manifest) co_return error_of(manifest);
-    heed(*manifest);
-    auto ids = co_await tail(manifest->indexed_to, pace);
-    if (!ids) co_return error_of(ids);
-    if (!manifest->segments.empty()) {
-      auto next = std::move(*manifest);
+    TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
+    heed(manifest);
+    TABELLA_CO_ASSIGN(auto ids, co_await tail(manifest.indexed_to, pace));
+    if (!manifest.segments.empty()) {
+      auto next = std::move(manifest);
       for (auto& segment : next.segments)
         next.condemned.push_back(
             {.segment = std::move(segment), .since = now() / kSecond, .documents = true});
       next.segments.clear();
-      auto committed = co_await index_.commit(std::move(next));
-      if (!committed) co_return error_of(committed);
-      if (!*committed) continue;
+      TABELLA_CO_ASSIGN(auto committed, co_await index_.commit(std::move(next)));
+      if (!committed) continue;
     }
-    co_return co_await remove_many(std::move(*ids));
+    co_return co_await remove_many(std::move(ids));
   }
 }
 
@@ -124,64 +111,47 @@ Async<size_t> Mail::remove_found(Filter filter, Deadline deadline) {
   constexpr size_t kAtOnce = 500;
   size_t removed = 0;
   while (true) {
-    auto page = co_await find(filter, 0, kAtOnce, Load::keys, deadline);
-    if (!page) co_return error_of(page);
-    if (page->ids.empty()) co_return removed;
+    TABELLA_CO_ASSIGN(auto page, co_await find(filter, 0, kAtOnce, Load::keys, deadline));
+    if (page.ids.empty()) co_return removed;
     std::vector<std::string> ids;
-    for (const auto& message : page->messages) ids.push_back(message.id);
+    for (const auto& message : page.messages) ids.push_back(message.id);
     removed += ids.size();
-    auto done = co_await remove_many(std::move(ids));
-    if (!done) co_return error_of(done);
-    filter.until = page->ids.back();
+    TABELLA_CO_TRY(co_await remove_many(std::move(ids)));
+    filter.until = page.ids.back();
   }
 }
 
 Async<bool> Mail::set_read(std::string id, bool read) {
-  auto message = co_await load(id);
-  if (!message) co_return error_of(message);
-  if (!*message) co_return false;
-  store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
-  request.update = "SET #r = :r";
-  request.options.condition = "attribute_exists(ID)";
-  request.options.attributes.names.emplace().emplace_back("#r", kRead);
-  auto values = Value::map();
-  values.set_member(":r", Value::boolean(read));
-  request.options.attributes.values = item::encode_item(values);
-  auto updated = co_await store_.update_item(std::move(request));
-  if (!updated && updated.error().code == store::ErrorCode::conditional_check_failed) co_return false;
-  if (!updated) co_return error_of(updated);
-  auto labelled = read ? co_await index_.add_label(kReadLabel, id, (*message)->expires)
-                       : co_await index_.remove_label(kReadLabel, id);
-  if (!labelled) co_return error_of(labelled);
+  TABELLA_CO_ASSIGN(auto message, co_await load(id));
+  if (!message) co_return false;
+  TABELLA_CO_ASSIGN(const bool made, store::was_made(co_await store_.update_item(
+                                         store::Update(options_.messages, key_of(id, message->granularity))
+                                             .set(kRead, read)
+                                             .when(store::exists(kId)))));
+  if (!made) co_return false;
+  TABELLA_CO_TRY(read ? co_await index_.add_label(kReadLabel, id, message->expires)
+                      : co_await index_.remove_label(kReadLabel, id));
   co_return true;
 }
 
 Async<bool> Mail::set_tags(std::string id, std::vector<std::string> tags) {
-  auto message = co_await load(id);
-  if (!message) co_return error_of(message);
-  if (!*message) co_return false;
+  TABELLA_CO_ASSIGN(auto message, co_await load(id));
+  if (!message) co_return false;
   std::ranges::sort(tags);
   tags.erase(std::ranges::unique(tags).begin(), tags.end());
-  store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
-  request.update = tags.empty() ? "REMOVE #t" : "SET #t = :t";
-  request.options.condition = "attribute_exists(ID)";
-  request.options.attributes.names.emplace().emplace_back("#t", kTags);
-  if (!tags.empty()) {
-    auto values = Value::map();
-    values.set_member(":t", Value::set(item::Type::SS, tags));
-    request.options.attributes.values = item::encode_item(values);
-  }
-  auto updated = co_await store_.update_item(std::move(request));
-  if (!updated && updated.error().code == store::ErrorCode::conditional_check_failed) co_return false;
-  if (!updated) co_return error_of(updated);
+  auto update = store::Update(options_.messages, key_of(id, message->granularity)).when(store::exists(kId));
+  if (tags.empty())
+    update.remove(kTags);
+  else
+    update.set(kTags, tags);
+  TABELLA_CO_ASSIGN(const bool made, store::was_made(co_await store_.update_item(std::move(update))));
+  if (!made) co_return false;
   for (const auto& tag : tags) {
-    auto labelled = co_await index_.add_label(tag_label(tag), id, (*message)->expires);
-    if (!labelled) co_return error_of(labelled);
+    TABELLA_CO_TRY(co_await index_.add_label(tag_label(tag), id, message->expires));
   }
-  for (const auto& tag : (*message)->tags) {
+  for (const auto& tag : message->tags) {
     if (std::ranges::binary_search(tags, tag)) continue;
-    auto unlabelled = co_await index_.remove_label(tag_label(tag), id);
-    if (!unlabelled) co_return error_of(unlabelled);
+    TABELLA_CO_TRY(co_await index_.remove_label(tag_label(tag), id));
   }
   co_return true;
 }

@@ -9,7 +9,6 @@
 namespace tabella::mail {
 
 using item::Item;
-using item::Value;
 using store::Async;
 using store::error_of;
 
@@ -49,34 +48,26 @@ std::vector<std::string> Mail::partitions(std::string_view after) const {
   return names;
 }
 
-store::QueryRequest Mail::query_partition(const std::string& partition, const std::string& after) const {
-  store::QueryRequest request;
-  request.options.table = options_.messages;
-  request.options.consistent = true;
-  request.key_condition = after.empty() ? "CreatedDate = :p" : "CreatedDate = :p AND ID > :a";
-  auto values = Value::map();
-  values.set_member(":p", Value::string(partition));
-  if (!after.empty()) values.set_member(":a", Value::string(after));
-  request.options.attributes.values = item::encode_item(values);
-  return request;
+store::Query Mail::query_partition(const std::string& partition, const std::string& after) const {
+  auto query = store::Query(options_.messages).partition(kPartition, partition).consistent();
+  if (!after.empty()) query.after(kId, after);
+  return query;
 }
 
 Async<std::vector<std::string>> Mail::tail(std::string after, Pace& pace) {
   std::vector<std::string> ids;
   const auto seconds = now() / kSecond;
   for (const auto& partition : partitions(after)) {
-    auto request = query_partition(partition, after);
-    request.options.projection = "ID, Expires";
+    store::QueryRequest request = query_partition(partition, after).only({kId, "Expires"});
     while (true) {
       if (!co_await pace.go_on()) co_return search::too_late();
-      auto page = co_await store_.query(request);
-      if (!page) co_return error_of(page);
-      for (const auto& row : page->items) {
+      TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
+      for (const auto& row : page.items) {
         auto id = store::text_of(row, kId);
         if (store::number_of(row, "Expires") > seconds && created_of(id)) ids.push_back(std::move(id));
       }
-      if (!page->last_key) break;
-      request.options.start_key = std::move(page->last_key);
+      if (!page.last_key) break;
+      request.options.start_key = std::move(page.last_key);
     }
   }
   std::ranges::sort(ids, std::greater<>());
@@ -90,20 +81,18 @@ Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::st
   std::vector<Message> messages;
   size_t bytes = 0;
   for (const auto& partition : partitions(after, granularity)) {
-    auto request = query_partition(partition, after);
+    store::QueryRequest request = query_partition(partition, after);
     while (true) {
       request.options.limit = static_cast<int64_t>(std::max<size_t>(most - messages.size(), 1));
       if (!co_await pace.go_on()) co_return search::too_late();
-      auto page = co_await store_.query(request);
-      if (!page) co_return error_of(page);
-      for (const auto& row : page->items) {
+      TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
+      for (const auto& row : page.items) {
         if (!co_await pace.go_on()) co_return search::too_late();
         auto message = to_message(row);
         if (!message) continue;
         if (message->id > until) co_return messages;
         if (load == Load::whole) {
-          auto completed = co_await complete(*message);
-          if (!completed) co_return error_of(completed);
+          TABELLA_CO_TRY(co_await complete(*message));
         }
         bytes += message->raw.size();
         messages.push_back(std::move(*message));
@@ -111,8 +100,8 @@ Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::st
         complete_to = messages.back().id;
         co_return messages;
       }
-      if (!page->last_key) break;
-      request.options.start_key = std::move(page->last_key);
+      if (!page.last_key) break;
+      request.options.start_key = std::move(page.last_key);
     }
   }
   co_return messages;
@@ -124,10 +113,9 @@ Async<std::vector<Message>> Mail::next(std::string after, std::string until, siz
   std::string bound;
   for (const auto granularity : kGranularities) {
     std::string complete_to;
-    auto some = co_await next_of(granularity, after, until, most, load, complete_to, pace);
-    if (!some) co_return error_of(some);
+    TABELLA_CO_ASSIGN(auto some, co_await next_of(granularity, after, until, most, load, complete_to, pace));
     if (!complete_to.empty()) bound = bound.empty() ? complete_to : std::min(bound, complete_to);
-    for (auto& message : *some) messages.push_back(std::move(message));
+    for (auto& message : some) messages.push_back(std::move(message));
   }
   std::ranges::sort(messages, {}, &Message::id);
   // Behind where one granularity ends for now, others would come too early.
@@ -141,8 +129,7 @@ Async<std::shared_ptr<const search::Document>> Mail::document(Message& message) 
     const std::lock_guard lock(mutex_);
     if (const auto found = recent_.find(message.id); found != recent_.end()) co_return found->second;
   }
-  auto completed = co_await complete(message);
-  if (!completed) co_return error_of(completed);
+  TABELLA_CO_TRY(co_await complete(message));
   const auto make = [&] {
     return std::make_shared<const search::Document>(document_of(message, mime::parse(message.raw)));
   };
@@ -167,18 +154,16 @@ Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::st
     // Page by page: the tail may be long, and its messages large.
     while (true) {
       if (!co_await pace.go_on()) co_return search::too_late();
-      auto page = co_await store_.query(request);
-      if (!page) co_return error_of(page);
-      for (const auto& row : page->items) {
+      TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
+      for (const auto& row : page.items) {
         if (!co_await pace.go_on()) co_return search::too_late();
         auto message = to_message(row);
         if (!message || message->expires <= seconds) continue;
-        auto made = co_await document(*message);
-        if (!made) co_return error_of(made);
-        if (matches(filter, **made, labels_of(*message))) ids.push_back(message->id);
+        TABELLA_CO_ASSIGN(auto made, co_await document(*message));
+        if (matches(filter, *made, labels_of(*message))) ids.push_back(message->id);
       }
-      if (!page->last_key) break;
-      request.options.start_key = std::move(page->last_key);
+      if (!page.last_key) break;
+      request.options.start_key = std::move(page.last_key);
     }
   }
   std::ranges::sort(ids, std::greater<>());
@@ -187,9 +172,8 @@ Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::st
 
 Async<size_t> Mail::count(Deadline deadline) {
   const Filter any;
-  auto page = co_await find(any, 0, 0, Load::keys, deadline);
-  if (!page) co_return error_of(page);
-  co_return page->total;
+  TABELLA_CO_ASSIGN(auto page, co_await find(any, 0, 0, Load::keys, deadline));
+  co_return page.total;
 }
 
 Async<MessagePage> Mail::list(size_t start, size_t limit, Load load, Deadline deadline) {
@@ -212,40 +196,34 @@ Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, 
 
 Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,
                                    Total total) {
-  auto taken = co_await snapshot(pace);
-  if (!taken) co_return error_of(taken);
+  TABELLA_CO_ASSIGN(auto taken, co_await snapshot(pace));
   MessagePage page;
   std::vector<std::string> ids;  // of the tail, then those of the page
-  const auto& after = taken->manifest().indexed_to;
+  const auto& after = taken.manifest().indexed_to;
   if (filter.empty()) {
-    auto all = co_await tail(after, pace);
-    if (!all) co_return error_of(all);
-    ids = std::move(*all);
+    TABELLA_CO_ASSIGN(auto all, co_await tail(after, pace));
+    ids = std::move(all);
   } else {
-    auto matching = co_await find_in_tail(filter, after, pace);
-    if (!matching) co_return error_of(matching);
-    ids = std::move(*matching);
+    TABELLA_CO_ASSIGN(auto matching, co_await find_in_tail(filter, after, pace));
+    ids = std::move(matching);
   }
   const size_t in_tail = ids.size();
   ids.erase(ids.begin(), ids.begin() + static_cast<ptrdiff_t>(std::min(start, in_tail)));
   if (ids.size() > limit) ids.resize(limit);
   const size_t skip = start > in_tail ? start - in_tail : 0;
   if (filter.empty()) {
-    page.total = in_tail + taken->count();
-    auto entries = co_await taken->list(skip, limit - ids.size());
-    if (!entries) co_return error_of(entries);
-    for (auto& entry : *entries) ids.push_back(std::move(entry.id));
+    page.total = in_tail + taken.count();
+    TABELLA_CO_ASSIGN(auto entries, co_await taken.list(skip, limit - ids.size()));
+    for (auto& entry : entries) ids.push_back(std::move(entry.id));
   } else {
     const auto enough = total == Total::exact ? pace.deadline() : std::chrono::steady_clock::now() + kEnough;
-    auto found = co_await taken->find(filter, skip, limit - ids.size(), enough, pace);
-    if (!found) co_return error_of(found);
-    page.total = in_tail + found->total;
-    page.exact = found->exact;
-    for (auto& entry : found->entries) ids.push_back(std::move(entry.id));
+    TABELLA_CO_ASSIGN(auto found, co_await taken.find(filter, skip, limit - ids.size(), enough, pace));
+    page.total = in_tail + found.total;
+    page.exact = found.exact;
+    for (auto& entry : found.entries) ids.push_back(std::move(entry.id));
   }
   page.ids = std::move(ids);
-  auto loaded = co_await load_page(page, load, pace);
-  if (!loaded) co_return error_of(loaded);
+  TABELLA_CO_TRY(co_await load_page(page, load, pace));
   co_return page;
 }
 
@@ -257,12 +235,11 @@ Async<void> Mail::load_page(MessagePage& page, Load load, Pace& pace) {
     if (!co_await pace.go_on()) co_return search::too_late();
     const auto some = std::span(page.ids).subspan(at, std::min(kLoadedAtOnce, page.ids.size() - at));
     const bool room = bytes < kPageBytes;
-    auto rows = co_await read_rows(
-        some, load == Load::head && room ? std::optional<store::Projection>() : without_message());
-    if (!rows) co_return error_of(rows);
+    auto only = load == Load::head && room ? std::vector<std::string>() : without_message();
+    TABELLA_CO_ASSIGN(auto rows, co_await read_rows(some, std::move(only)));
     for (const auto& id : some) {
-      const auto row = rows->find(id);
-      if (row == rows->end()) {
+      const auto row = rows.find(id);
+      if (row == rows.end()) {
         missing.push_back(id);
       } else if (room) {
         bytes += row->second.raw.size();
@@ -288,12 +265,11 @@ Async<void> Mail::complete(Message& message) {
   for (size_t at = 0; at < keys.size(); at += kAtOnce) {
     const auto begin = keys.begin() + static_cast<ptrdiff_t>(at);
     const auto end = keys.begin() + static_cast<ptrdiff_t>(std::min(at + kAtOnce, keys.size()));
-    auto rows = co_await store::get_all(
-        store_, options_.messages,
-        std::vector<Item>(std::make_move_iterator(begin), std::make_move_iterator(end)));
-    if (!rows) co_return error_of(rows);
-    std::ranges::sort(*rows, {}, [](const Item& row) { return store::text_of(row, kId); });
-    for (const auto& row : *rows) raw.append(chunk_bytes(row));
+    TABELLA_CO_ASSIGN(auto rows, co_await store::get_all(store_, options_.messages,
+                                                         std::vector<Item>(std::make_move_iterator(begin),
+                                                                           std::make_move_iterator(end))));
+    std::ranges::sort(rows, {}, [](const Item& row) { return store::text_of(row, kId); });
+    for (const auto& row : rows) raw.append(chunk_bytes(row));
   }
   // Somebody is deleting it: how it begins is all there is.
   if (raw.size() != message.size) co_return store::Result<void>();
@@ -306,34 +282,29 @@ Async<std::optional<Message>> Mail::load(std::string id, Load load) {
   if (!created_of(id)) co_return std::nullopt;
   std::vector<std::string> ids;
   ids.push_back(std::move(id));
-  auto messages = co_await load_some(ids, load);
-  if (!messages) co_return error_of(messages);
-  if (messages->empty()) co_return std::nullopt;
+  TABELLA_CO_ASSIGN(auto messages, co_await load_some(ids, load));
+  if (messages.empty()) co_return std::nullopt;
   // All were deleted, and the worker has not got to this one yet.
-  auto manifest = co_await index_.manifest();
-  if (!manifest) co_return error_of(manifest);
-  for (const auto& condemned : manifest->condemned) {
+  TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
+  for (const auto& condemned : manifest.condemned) {
     const auto& segment = condemned.segment;
     if (!condemned.documents || ids.front() < segment.first || ids.front() > segment.last) continue;
     auto entries = co_await index_.entries(segment);
     if (entries && std::ranges::binary_search(*entries, ids.front(), {}, &search::Entry::id))
       co_return std::nullopt;
   }
-  co_return std::move(messages->front());
+  co_return std::move(messages.front());
 }
 
 Async<std::vector<Message>> Mail::load_some(std::vector<std::string> ids, Load load) {
-  std::optional<store::Projection> projection;
-  if (load == Load::keys) projection = without_message();
-  auto rows = co_await read_rows(ids, std::move(projection));
-  if (!rows) co_return error_of(rows);
+  auto only = load == Load::keys ? without_message() : std::vector<std::string>();
+  TABELLA_CO_ASSIGN(auto rows, co_await read_rows(ids, std::move(only)));
   std::vector<Message> messages;
   for (const auto& id : ids) {
-    const auto row = rows->find(id);
-    if (row == rows->end()) continue;
+    const auto row = rows.find(id);
+    if (row == rows.end()) continue;
     if (load == Load::whole) {
-      auto completed = co_await complete(row->second);
-      if (!completed) co_return error_of(completed);
+      TABELLA_CO_TRY(co_await complete(row->second));
     }
     messages.push_back(std::move(row->second));
   }
@@ -342,7 +313,7 @@ Async<std::vector<Message>> Mail::load_some(std::vector<std::string> ids, Load l
 
 // Those that are there, by id.
 Async<std::map<std::string, Message>> Mail::read_rows(std::span<const std::string> ids,
-                                                      std::optional<store::Projection> projection) {
+                                                      std::vector<std::string> only) {
   std::map<std::string, Message> found;
   const auto seconds = now() / kSecond;
   // Nearly all are in partitions of the granularity that is set; the others are looked for then.
@@ -353,9 +324,8 @@ Async<std::map<std::string, Message>> Mail::read_rows(std::span<const std::strin
       if (!found.contains(id) && (granularities_ >> static_cast<unsigned>(granularity) & 1))
         keys.push_back(key_of(id, granularity));
     if (keys.empty()) continue;
-    auto rows = co_await store::get_all(store_, options_.messages, std::move(keys), projection);
-    if (!rows) co_return error_of(rows);
-    for (const auto& row : *rows)
+    TABELLA_CO_ASSIGN(auto rows, co_await store::get_all(store_, options_.messages, std::move(keys), only));
+    for (const auto& row : rows)
       if (auto message = to_message(row); message && message->expires > seconds)
         found.emplace(message->id, std::move(*message));
   }
@@ -367,25 +337,23 @@ Async<std::map<std::string, size_t>> Mail::inboxes(Deadline deadline) {
   std::map<std::string, size_t> counts;
   std::string after;
   for (int tries = 0;; ++tries) {
-    auto taken = co_await snapshot(pace);
-    if (!taken) co_return error_of(taken);
-    auto keys = co_await taken->keys(pace);
+    TABELLA_CO_ASSIGN(auto taken, co_await snapshot(pace));
+    auto keys = co_await taken.keys(pace);
     if (!keys && is_gone_segment(keys.error()) && tries < 3) continue;
     if (!keys) co_return error_of(keys);
     counts = std::move(*keys);
-    after = taken->manifest().indexed_to;
+    after = taken.manifest().indexed_to;
     break;
   }
   constexpr size_t kAtOnce = 500;
   const auto seconds = now() / kSecond;
   while (true) {
-    auto messages = co_await next(after, "~", kAtOnce, Load::head, pace);
-    if (!messages) co_return error_of(messages);
-    if (messages->empty()) break;
-    for (const auto& message : *messages)
+    TABELLA_CO_ASSIGN(auto messages, co_await next(after, "~", kAtOnce, Load::head, pace));
+    if (messages.empty()) break;
+    for (const auto& message : messages)
       if (message.expires > seconds)
         for (const auto& key : keys_of(message)) ++counts[key];
-    after = messages->back().id;
+    after = messages.back().id;
   }
   std::map<std::string, size_t> inboxes;
   for (auto& [key, count] : counts) inboxes[key.substr(inbox_key("").size())] = count;

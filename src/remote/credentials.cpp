@@ -103,21 +103,19 @@ awaitable<FoundCredentials> CredentialChain::find(Deadline deadline) {
   if (options_.given) co_return check(*options_.given);
   const bool profile_first = !options_.profile.empty();
   for (const bool in_files : {profile_first, !profile_first}) {
-    auto found = in_files ? from_files(options_.profile, options_.any_will_do) : from_environment();
-    if (!found) co_return std::unexpected(std::move(found).error());
-    if (*found) co_return check(std::move(**found));
+    TABELLA_CO_ASSIGN(auto found,
+                      in_files ? from_files(options_.profile, options_.any_will_do) : from_environment());
+    if (found) co_return check(std::move(*found));
   }
   if (options_.any_will_do) co_return check({.access_key = "tabella", .secret_key = "tabella"});
   if (!environment_variable("AWS_WEB_IDENTITY_TOKEN_FILE").empty())
     co_return std::unexpected(CredentialError{
         "AWS_WEB_IDENTITY_TOKEN_FILE is set, and web identities are not supported; use EKS Pod Identity, or "
         "unset it"});
-  auto container = co_await from_container(deadline);
-  if (!container) co_return std::unexpected(std::move(container).error());
-  if (*container) co_return check(std::move(**container));
-  auto instance = co_await from_instance(deadline);
-  if (!instance) co_return std::unexpected(std::move(instance).error());
-  if (*instance) co_return check(std::move(**instance));
+  TABELLA_CO_ASSIGN(auto container, co_await from_container(deadline));
+  if (container) co_return check(std::move(*container));
+  TABELLA_CO_ASSIGN(auto instance, co_await from_instance(deadline));
+  if (instance) co_return check(std::move(*instance));
   if (had_role_)
     co_return std::unexpected(CredentialError{"the instance's metadata service does not answer", true});
   co_return std::unexpected(CredentialError{

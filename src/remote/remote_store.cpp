@@ -230,11 +230,10 @@ Async<std::vector<store::Tag>> RemoteStore::list_tags_of_resource(std::string ar
   std::vector<store::Tag> tags;
   std::optional<std::string> next;
   do {
-    auto page =
-        co_await ask<TagPage>({"ListTagsOfResource"}, tags_request(arn, next), Repeat::read, deadline);
-    if (!page) co_return std::unexpected(std::move(page).error());
-    append_all(tags, page->tags);
-    next = std::move(page->next);
+    TABELLA_CO_ASSIGN(auto page, co_await ask<TagPage>({"ListTagsOfResource"}, tags_request(arn, next),
+                                                       Repeat::read, deadline));
+    append_all(tags, page.tags);
+    next = std::move(page.next);
   } while (next);
   co_return tags;
 }

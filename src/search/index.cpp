@@ -5,15 +5,16 @@
 #include "base/bytes.h"
 #include "base/ids.h"
 #include "store/batches.h"
+#include "store/conditional.h"
 #include "store/rows.h"
 
 namespace tabella::search {
 
 using item::Item;
-using item::Value;
 using store::Async;
 using store::BatchWrite;
-using store::error_of;
+using store::Binary;
+using store::Row;
 
 namespace {
 
@@ -27,27 +28,18 @@ constexpr size_t kMostInRow = 300 * 1024;  // of a document: an item holds 400 K
 constexpr size_t kMostRows = 16;           // of a document
 constexpr int64_t kSlack = 24 * 3600;      // rows of a segment outlive its documents, but not for long
 
-Value row_of(const std::string& part, const std::string& name) {
-  auto row = Value::map();
-  row.set_member(kPart, Value::string(part));
-  row.set_member(kName, Value::string(name));
-  return row;
+Row row_of(const std::string& part, const std::string& name) {
+  return Row().set(kPart, part).set(kName, name);
 }
-Item key_of(const std::string& part, const std::string& name) {
-  return item::encode_item(row_of(part, name));
-}
+Item key_of(const std::string& part, const std::string& name) { return row_of(part, name); }
 
-Item row_with(const std::string& part, const std::string& name, std::string body, int64_t expires) {
+Item row_with(const std::string& part, const std::string& name, std::string_view body, int64_t expires) {
   auto row = row_of(part, name);
-  if (!body.empty()) row.set_member(kBody, Value::binary(std::move(body)));
-  row.set_member(kExpires, Value::integer(expires));
-  return item::encode_item(row);
+  if (!body.empty()) row.set(kBody, Binary(body));
+  return row.set(kExpires, expires);
 }
 
-std::string body_of(item::ItemView row) {
-  const auto body = row.find(kBody);
-  return body && body->type() == item::Type::B ? std::string(body->content()) : std::string();
-}
+std::string body_of(item::ItemView row) { return store::binary_of(row, kBody); }
 
 std::string segment_part(const std::string& id) { return "segment|" + id; }
 std::string document_part(const std::string& id) { return "document|" + id; }
@@ -56,44 +48,34 @@ std::string label_part(const std::string& label) { return "label|" + label; }
 }  // namespace
 
 store::TablePlan Index::plan(const std::string& table) {
-  store::TableDefinition definition{.name = table};
-  definition.billing_mode = store::BillingMode::pay_per_request;
-  definition.attributes = {{kPart, item::Type::S}, {kName, item::Type::S}};
-  definition.key_schema = {{kPart, store::KeyRole::hash}, {kName, store::KeyRole::range}};
-  return {.definition = std::move(definition), .time_to_live = kExpires};
+  return store::plan_table(table, {{kPart, item::Type::S}, {kName, item::Type::S}}, kExpires);
 }
 
 Async<Manifest> Index::manifest() {
-  auto got =
-      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true});
-  if (!got) co_return error_of(got);
-  if (!got->item) co_return Manifest{};
-  co_return decode_manifest(store::number_of(*got->item, "version"), body_of(*got->item));
+  TABELLA_CO_ASSIGN(
+      auto got,
+      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true}));
+  if (!got.item) co_return Manifest{};
+  co_return decode_manifest(store::number_of(*got.item, "version"), body_of(*got.item));
 }
 
 Async<bool> Index::commit(Manifest next) {
   const auto nonce = make_uuid();
-  auto row = row_of(kManifest, kManifest);
-  row.set_member("version", Value::integer(next.version + 1));
-  row.set_member("nonce", Value::string(nonce));
-  row.set_member(kBody, Value::binary(encode(next)));
-  store::PutItemRequest request{.table = table_, .item = item::encode_item(row)};
-  if (next.version == 0) {
-    request.options.condition = "attribute_not_exists(version)";
-  } else {
-    request.options.condition = "version = :v";
-    auto values = Value::map();
-    values.set_member(":v", Value::integer(next.version));
-    request.options.attributes.values = item::encode_item(values);
-  }
-  const auto put = co_await store_.put_item(std::move(request));
-  if (put) co_return true;
-  if (put.error().code != store::ErrorCode::conditional_check_failed) co_return std::unexpected(put.error());
+  auto row = row_of(kManifest, kManifest)
+                 .set("version", next.version + 1)
+                 .set("nonce", nonce)
+                 .set(kBody, Binary(encode(next)));
+  TABELLA_CO_ASSIGN(
+      const bool made,
+      store::was_made(co_await store_.put_item(
+          store::Put(table_, row)
+              .when(next.version == 0 ? store::absent("version") : store::equals("version", next.version)))));
+  if (made) co_return true;
   // An answer may have been lost, and the put sent again: the row says whose it is.
-  const auto got =
-      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true});
-  if (!got) co_return std::unexpected(got.error());
-  co_return got->item&& store::text_of(*got->item, "nonce") == nonce;
+  TABELLA_CO_ASSIGN(
+      const auto got,
+      co_await store_.get_item({.table = table_, .key = key_of(kManifest, kManifest), .consistent = true}));
+  co_return got.item&& store::text_of(*got.item, "nonce") == nonce;
 }
 
 Async<SegmentInfo> Index::write_segment(SegmentBlocks blocks, std::vector<Entry> entries) {
@@ -109,14 +91,13 @@ Async<SegmentInfo> Index::write_segment(SegmentBlocks blocks, std::vector<Entry>
   const auto part = segment_part(info.id);
   const auto expires = info.last_expiry + kSlack;
   std::vector<BatchWrite> writes;
-  const auto add = [&](const std::string& name, std::string& body) {
-    writes.push_back({.put = true, .item = row_with(part, name, std::move(body), expires)});
+  const auto add = [&](const std::string& name, const std::string& body) {
+    writes.push_back({.put = true, .item = row_with(part, name, body, expires)});
   };
   add("d", blocks.directory);
   for (size_t i = 0; i < blocks.terms.size(); ++i) add(term_block(i), blocks.terms[i]);
   for (size_t i = 0; i < blocks.entries.size(); ++i) add(entry_block(i), blocks.entries[i]);
-  auto written = co_await store::write_all(store_, table_, std::move(writes));
-  if (!written) co_return error_of(written);
+  TABELLA_CO_TRY(co_await store::write_all(store_, table_, std::move(writes)));
   co_return info;
 }
 
@@ -133,12 +114,12 @@ Async<std::shared_ptr<const Directory>> Index::directory(const SegmentInfo& segm
     if (const auto found = directories_.find(segment.id); found != directories_.end())
       co_return found->second;
   }
-  auto got = co_await store_.get_item(
-      {.table = table_, .key = key_of(segment_part(segment.id), "d"), .consistent = true});
-  if (!got) co_return error_of(got);
-  if (!got->item)
+  TABELLA_CO_ASSIGN(auto got,
+                    co_await store_.get_item(
+                        {.table = table_, .key = key_of(segment_part(segment.id), "d"), .consistent = true}));
+  if (!got.item)
     co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
-  auto directory = std::make_shared<const Directory>(body_of(*got->item));
+  auto directory = std::make_shared<const Directory>(body_of(*got.item));
   const std::lock_guard lock(mutex_);
   if (directories_.emplace(segment.id, directory).second) kept_.push_back(segment.id);
   if (kept_.size() > kMostDirectories) {
@@ -154,13 +135,12 @@ Async<std::map<Index::BlockName, std::string>> Index::blocks(std::vector<BlockNa
   std::vector<Item> keys;
   keys.reserve(names.size());
   for (const auto& [segment, name] : names) keys.push_back(key_of(segment_part(segment), name));
-  auto items = co_await store::get_all(store_, table_, std::move(keys));
-  if (!items) co_return error_of(items);
+  TABELLA_CO_ASSIGN(auto items, co_await store::get_all(store_, table_, std::move(keys)));
   // Their segment was merged into another one, and some time has passed since.
-  if (items->size() < names.size())
+  if (items.size() < names.size())
     co_return store::fail(store::ErrorCode::resource_not_found, "a segment of the index is gone");
   std::map<BlockName, std::string> found;
-  for (const auto& row : *items)
+  for (const auto& row : items)
     found.emplace(
         BlockName(store::text_of(row, kPart).substr(segment_part("").size()), store::text_of(row, kName)),
         body_of(row));
@@ -170,11 +150,10 @@ Async<std::map<Index::BlockName, std::string>> Index::blocks(std::vector<BlockNa
 Async<std::vector<Entry>> Index::entries(SegmentInfo segment) {
   std::vector<BlockName> names;
   for (size_t i = 0; i < segment.entry_blocks; ++i) names.emplace_back(segment.id, entry_block(i));
-  auto found = co_await blocks(names);
-  if (!found) co_return error_of(found);
+  TABELLA_CO_ASSIGN(auto found, co_await blocks(names));
   std::vector<Entry> all;
   for (const auto& name : names)
-    for (auto& entry : read_entries((*found)[name])) all.push_back(std::move(entry));
+    for (auto& entry : read_entries(found[name])) all.push_back(std::move(entry));
   co_return all;
 }
 
@@ -185,11 +164,11 @@ Async<void> Index::put_documents(const std::vector<Document>& documents) {
     const size_t rows = std::clamp<size_t>((bytes.size() + kMostInRow - 1) / kMostInRow, 1, kMostRows);
     for (size_t i = 0; i < rows; ++i) {
       auto row = row_of(document_part(document.id), std::to_string(i));
-      auto body = bytes.substr(std::min(i * kMostInRow, bytes.size()), kMostInRow);
-      if (!body.empty()) row.set_member(kBody, Value::binary(std::move(body)));
-      row.set_member(kExpires, Value::integer(document.expires));
-      if (i == 0 && rows > 1) row.set_member("more", Value::integer(static_cast<int64_t>(rows - 1)));
-      writes.push_back({.put = true, .item = item::encode_item(row)});
+      const auto body = std::string_view(bytes).substr(std::min(i * kMostInRow, bytes.size()), kMostInRow);
+      if (!body.empty()) row.set(kBody, Binary(body));
+      row.set(kExpires, document.expires);
+      if (i == 0 && rows > 1) row.set("more", rows - 1);
+      writes.push_back({.put = true, .item = row});
     }
   }
   co_return co_await store::write_all(store_, table_, std::move(writes));
@@ -198,9 +177,8 @@ Async<void> Index::put_documents(const std::vector<Document>& documents) {
 Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const Look& look, Pace& pace) {
   std::vector<Item> keys;
   for (const auto& id : ids) keys.push_back(key_of(document_part(id), "0"));
-  auto items = co_await store::get_all(store_, table_, std::move(keys));
-  if (!items) co_return error_of(items);
-  for (const auto& row : *items) {
+  TABELLA_CO_ASSIGN(auto items, co_await store::get_all(store_, table_, std::move(keys)));
+  for (const auto& row : items) {
     if (!co_await pace.go_on()) co_return too_late();
     const auto part = store::text_of(row, kPart);
     const auto id = part.substr(document_part("").size());
@@ -212,10 +190,10 @@ Async<void> Index::look_at_documents(const std::vector<std::string>& ids, const 
     }
     std::string whole = body_of(row);
     for (int64_t i = 1; i <= more; ++i) {
-      auto next = co_await store_.get_item(
-          {.table = table_, .key = key_of(part, std::to_string(i)), .consistent = true});
-      if (!next) co_return error_of(next);
-      if (next->item) whole.append(body_of(*next->item));
+      TABELLA_CO_ASSIGN(auto next,
+                        co_await store_.get_item(
+                            {.table = table_, .key = key_of(part, std::to_string(i)), .consistent = true}));
+      if (next.item) whole.append(body_of(*next.item));
     }
     look(id, whole);
   }
@@ -242,24 +220,17 @@ Async<std::vector<std::string>> Index::gone() { return names_in("gone"); }
 Async<void> Index::remove_gone(const std::vector<std::string>& ids) { return remove_names("gone", ids); }
 
 Async<void> Index::add_label(std::string label, std::string id, int64_t expires) {
-  auto put =
-      co_await store_.put_item({.table = table_, .item = row_with(label_part(label), id, {}, expires)});
-  if (!put) co_return error_of(put);
+  TABELLA_CO_TRY(
+      co_await store_.put_item({.table = table_, .item = row_with(label_part(label), id, {}, expires)}));
   // The label is there as long as the last document that has it.
-  store::PutItemRequest request{.table = table_, .item = row_with("labels", label, {}, expires)};
-  request.options.condition = "attribute_not_exists(expires) OR expires < :e";
-  auto values = Value::map();
-  values.set_member(":e", Value::integer(expires));
-  request.options.attributes.values = item::encode_item(values);
-  auto raised = co_await store_.put_item(std::move(request));
-  if (!raised && raised.error().code != store::ErrorCode::conditional_check_failed)
-    co_return error_of(raised);
+  TABELLA_CO_TRY(store::was_made(
+      co_await store_.put_item(store::Put(table_, row_with("labels", label, {}, expires))
+                                   .when(store::absent(kExpires) || store::less(kExpires, expires)))));
   co_return store::Result<void>();
 }
 
 Async<void> Index::remove_label(std::string label, std::string id) {
-  auto removed = co_await store_.delete_item({.table = table_, .key = key_of(label_part(label), id)});
-  if (!removed) co_return error_of(removed);
+  TABELLA_CO_TRY(co_await store_.delete_item({.table = table_, .key = key_of(label_part(label), id)}));
   co_return store::Result<void>();
 }
 Async<std::vector<std::string>> Index::labelled(const std::string& label) {
@@ -269,43 +240,30 @@ Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("la
 
 Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
   constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
-  store::QueryRequest request;
-  request.options.table = table_;
-  request.options.consistent = true;
-  request.options.limit = kAtOnce;
-  request.key_condition = "part = :p";
-  auto values = Value::map();
-  values.set_member(":p", Value::string(part));
-  request.options.attributes.values = item::encode_item(values);
-  auto rows = co_await store::query_all(store_, std::move(request));
-  if (!rows) co_return error_of(rows);
+  TABELLA_CO_ASSIGN(auto rows,
+                    co_await store::query_all(
+                        store_, store::Query(table_).partition(kPart, part).consistent().limit(kAtOnce)));
   std::vector<std::string> names;
-  for (const auto& row : *rows)
+  for (const auto& row : rows)
     if (now == 0 || store::number_of(row, kExpires) > now) names.push_back(store::text_of(row, kName));
   co_return names;
 }
 
 Async<void> Index::remove_all_rows(const std::function<void(size_t)>& removed) {
-  store::ScanRequest request;
-  request.options.table = table_;
-  request.options.consistent = true;
-  request.options.projection = "part, #n";
-  request.options.attributes.names.emplace().emplace_back("#n", kName);
+  store::ScanRequest request = store::Scan(table_).only({kPart, kName}).consistent();
   size_t count = 0;
   while (true) {
-    auto page = co_await store_.scan(request);
-    if (!page) co_return error_of(page);
+    TABELLA_CO_ASSIGN(auto page, co_await store_.scan(request));
     std::vector<BatchWrite> writes;
-    for (const auto& row : page->items)
+    for (const auto& row : page.items)
       if (store::text_of(row, kPart) != kManifest)
         writes.push_back(
             {.put = false, .item = key_of(store::text_of(row, kPart), store::text_of(row, kName))});
     count += writes.size();
-    auto written = co_await store::write_all(store_, table_, std::move(writes));
-    if (!written) co_return error_of(written);
+    TABELLA_CO_TRY(co_await store::write_all(store_, table_, std::move(writes)));
     removed(count);
-    if (!page->last_key) break;
-    request.options.start_key = std::move(page->last_key);
+    if (!page.last_key) break;
+    request.options.start_key = std::move(page.last_key);
   }
   // They were read from rows that are gone.
   const std::lock_guard lock(mutex_);

@@ -40,22 +40,18 @@ bool matches(const Filter& filter, const Document& document, const std::vector<s
 
 Async<Snapshot> Snapshot::take(Index& index, const Clock& clock, Pace& pace) {
   Snapshot snapshot(index);
-  auto manifest = co_await index.manifest();
-  if (!manifest) co_return error_of(manifest);
-  snapshot.manifest_ = std::move(*manifest);
+  TABELLA_CO_ASSIGN(auto manifest, co_await index.manifest());
+  snapshot.manifest_ = std::move(manifest);
   for (const auto& segment : snapshot.manifest_.segments) snapshot.live_.emplace_back(segment.count, true);
   snapshot.gone_.assign(snapshot.live_.size(), 0);
   const auto now = epoch_milliseconds(clock.now()) / 1000;
-  auto expired = co_await snapshot.leave_out_expired(now, pace);
-  if (!expired) co_return error_of(expired);
-  auto gone = co_await index.gone();
-  if (!gone) co_return error_of(gone);
-  if (!gone->empty()) {
-    auto located = co_await snapshot.locate(*gone, pace);
-    if (!located) co_return error_of(located);
-    for (size_t i = 0; i < located->size(); ++i) {
-      snapshot.gone_[i] = (*located)[i].count();
-      snapshot.live_[i] -= (*located)[i];
+  TABELLA_CO_TRY(co_await snapshot.leave_out_expired(now, pace));
+  TABELLA_CO_ASSIGN(auto gone, co_await index.gone());
+  if (!gone.empty()) {
+    TABELLA_CO_ASSIGN(auto located, co_await snapshot.locate(gone, pace));
+    for (size_t i = 0; i < located.size(); ++i) {
+      snapshot.gone_[i] = located[i].count();
+      snapshot.live_[i] -= located[i];
     }
   }
   co_return snapshot;
@@ -70,10 +66,9 @@ Async<void> Snapshot::leave_out_expired(int64_t now, Pace& pace) {
       live_[i] = Slots(segment.count);
       continue;
     }
-    auto entries = co_await index_->entries(segment);
-    if (!entries) co_return error_of(entries);
-    for (size_t slot = 0; slot < entries->size() && slot < segment.count; ++slot)
-      if (now >= (*entries)[slot].expires) live_[i].clear(slot);
+    TABELLA_CO_ASSIGN(auto entries, co_await index_->entries(segment));
+    for (size_t slot = 0; slot < entries.size() && slot < segment.count; ++slot)
+      if (now >= entries[slot].expires) live_[i].clear(slot);
   }
   co_return store::Result<void>();
 }
@@ -100,22 +95,20 @@ Async<std::vector<Slots>> Snapshot::locate(const std::vector<std::string>& sorte
     const auto end = std::ranges::upper_bound(sorted_ids, segment.last);
     if (begin >= end) continue;
     if (!co_await pace.go_on()) co_return too_late();
-    auto directory = co_await index_->directory(segment);
-    if (!directory) co_return error_of(directory);
+    TABELLA_CO_ASSIGN(auto directory, co_await index_->directory(segment));
     for (auto id = begin; id != end; ++id) {
-      wanted.push_back({i, (*directory)->block_of_id(*id), &*id});
+      wanted.push_back({i, directory->block_of_id(*id), &*id});
       names.emplace_back(segment.id, Index::entry_block(wanted.back().block));
     }
   }
-  auto blocks = co_await index_->blocks(std::move(names));
-  if (!blocks) co_return error_of(blocks);
+  TABELLA_CO_ASSIGN(auto blocks, co_await index_->blocks(std::move(names)));
   std::map<std::pair<size_t, size_t>, std::vector<Entry>> read;
   for (const auto& [i, block, id] : wanted) {
     const auto& segment = manifest_.segments[i];
     auto& entries = read[{i, block}];
     if (entries.empty()) {
       if (!co_await pace.go_on()) co_return too_late();
-      entries = read_entries((*blocks)[{segment.id, Index::entry_block(block)}]);
+      entries = read_entries(blocks[{segment.id, Index::entry_block(block)}]);
     }
     const auto found = std::ranges::lower_bound(entries, *id, {}, &Entry::id);
     if (found == entries.end() || found->id != *id) continue;
@@ -153,9 +146,8 @@ Async<std::vector<Entry>> Snapshot::entries_at(std::vector<Place> places) {
   std::vector<Index::BlockName> unread;
   for (const auto& name : names)
     if (!entries_read_.contains(name)) unread.push_back(name);
-  auto blocks = co_await index_->blocks(std::move(unread));
-  if (!blocks) co_return error_of(blocks);
-  for (const auto& [name, block] : *blocks) entries_read_[name] = read_entries(block);
+  TABELLA_CO_ASSIGN(auto blocks, co_await index_->blocks(std::move(unread)));
+  for (const auto& [name, block] : blocks) entries_read_[name] = read_entries(block);
   std::vector<Entry> entries;
   for (size_t i = 0; i < places.size(); ++i) {
     const auto& block = entries_read_[names[i]];
@@ -184,27 +176,25 @@ Async<std::vector<Slots>> Snapshot::with_terms(std::vector<TermQuery> queries,
   for (size_t i = 0; i < where.size(); ++i) {
     if (where[i].count() == 0) continue;
     if (!co_await pace.go_on()) co_return too_late();
-    auto directory = co_await index_->directory(manifest_.segments[i]);
-    if (!directory) co_return error_of(directory);
+    TABELLA_CO_ASSIGN(auto directory, co_await index_->directory(manifest_.segments[i]));
     const auto& id = manifest_.segments[i].id;
     for (const auto& query : queries) {
       for (const auto& term : query.terms)
-        names.emplace_back(id, Index::term_block((*directory)->block_of_term(term)));
+        names.emplace_back(id, Index::term_block(directory->block_of_term(term)));
       if (query.prefix.empty()) continue;
-      const auto [begin, end] = (*directory)->blocks_of_prefix(query.prefix);
+      const auto [begin, end] = directory->blocks_of_prefix(query.prefix);
       for (size_t block = begin; block < end; ++block) names.emplace_back(id, Index::term_block(block));
     }
-    needs.push_back({i, std::move(*directory)});
+    needs.push_back({i, std::move(directory)});
   }
-  auto blocks = co_await index_->blocks(std::move(names));
-  if (!blocks) co_return error_of(blocks);
+  TABELLA_CO_ASSIGN(auto blocks, co_await index_->blocks(std::move(names)));
   std::vector<Slots> matching;
   for (const auto& slots : where) matching.emplace_back(slots.size());
   for (const auto& [segment, directory] : needs) {
     const auto& id = manifest_.segments[segment].id;
     Slots all(where[segment].size(), true);
     const auto block = [&](size_t number) -> std::string_view {
-      return (*blocks)[{id, Index::term_block(number)}];
+      return (blocks)[{id, Index::term_block(number)}];
     };
     for (const auto& query : queries) {
       for (const auto& term : query.terms) {
@@ -236,9 +226,8 @@ Async<std::vector<Slots>> Snapshot::with_text(const Filter::Text& text, const st
     std::vector<TermQuery> queries;
     queries.push_back(terms_for(field, text.text));
     exact = exact && queries.front().exact;
-    auto with = co_await with_terms(std::move(queries), where, pace);
-    if (!with) co_return error_of(with);
-    for (size_t i = 0; i < matching.size(); ++i) matching[i] |= (*with)[i];
+    TABELLA_CO_ASSIGN(auto with, co_await with_terms(std::move(queries), where, pace));
+    for (size_t i = 0; i < matching.size(); ++i) matching[i] |= with[i];
   }
   co_return matching;
 }
@@ -248,14 +237,13 @@ Async<void> Snapshot::narrow_by_text(std::vector<Slots>& matching, const Filter&
   for (const auto& text : filter.texts) {
     if (text.text.empty()) continue;
     bool this_exact = true;
-    auto with = co_await with_text(text, matching, this_exact, pace);
-    if (!with) co_return error_of(with);
+    TABELLA_CO_ASSIGN(auto with, co_await with_text(text, matching, this_exact, pace));
     exact = exact && this_exact;
     for (size_t i = 0; i < matching.size(); ++i) {
       if (!text.negated)
-        matching[i] &= (*with)[i];
+        matching[i] &= with[i];
       else if (this_exact)
-        matching[i] -= (*with)[i];
+        matching[i] -= with[i];
     }
   }
   co_return store::Result<void>();
@@ -265,22 +253,19 @@ Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter&
   for (const auto& key : filter.keys) {
     std::vector<TermQuery> queries;
     queries.push_back({.terms = {kKeyField + key.word}, .prefix = {}, .exact = true});
-    auto with = co_await with_terms(std::move(queries), matching, pace);
-    if (!with) co_return error_of(with);
+    TABELLA_CO_ASSIGN(auto with, co_await with_terms(std::move(queries), matching, pace));
     for (size_t i = 0; i < matching.size(); ++i)
-      key.negated ? matching[i] -= (*with)[i] : matching[i] &= (*with)[i];
+      key.negated ? matching[i] -= with[i] : matching[i] &= with[i];
   }
   co_return store::Result<void>();
 }
 
 Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
   for (const auto& label : filter.labels) {
-    auto ids = co_await index_->labelled(label.word);
-    if (!ids) co_return error_of(ids);
-    auto with = co_await locate(*ids, pace);
-    if (!with) co_return error_of(with);
+    TABELLA_CO_ASSIGN(auto ids, co_await index_->labelled(label.word));
+    TABELLA_CO_ASSIGN(auto with, co_await locate(ids, pace));
     for (size_t i = 0; i < matching.size(); ++i)
-      label.negated ? matching[i] -= (*with)[i] : matching[i] &= (*with)[i];
+      label.negated ? matching[i] -= with[i] : matching[i] &= with[i];
   }
   co_return store::Result<void>();
 }
@@ -294,10 +279,9 @@ Async<void> Snapshot::narrow_by_entries(std::vector<Slots>& matching, const Filt
     if (before || after) matching[i] = Slots(segment.count);
     const bool inside = in_range(filter, segment.first) && in_range(filter, segment.last);
     if (matching[i].count() == 0 || (inside && !filter.entry)) continue;
-    auto entries = co_await index_->entries(segment);
-    if (!entries) co_return error_of(entries);
-    for (size_t slot = 0; slot < segment.count && slot < entries->size(); ++slot) {
-      const auto& entry = (*entries)[slot];
+    TABELLA_CO_ASSIGN(auto entries, co_await index_->entries(segment));
+    for (size_t slot = 0; slot < segment.count && slot < entries.size(); ++slot) {
+      const auto& entry = entries[slot];
       if (!in_range(filter, entry.id) || (filter.entry && !filter.entry(entry))) matching[i].clear(slot);
     }
   }
@@ -316,9 +300,8 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Pa
   Found found;
   for (const auto& slots : matching) found.total += slots.count();
   if (exact) {
-    auto entries = co_await entries_at(newest_first(matching, start, limit));
-    if (!entries) co_return error_of(entries);
-    found.entries = std::move(*entries);
+    TABELLA_CO_ASSIGN(auto entries, co_await entries_at(newest_first(matching, start, limit)));
+    found.entries = std::move(entries);
     co_return found;
   }
   // Those that have all the terms need not have the text: it is looked at again, as far as there is time.
@@ -331,17 +314,15 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Pa
     const std::vector<Place> places(
         candidates.begin() + static_cast<ptrdiff_t>(at),
         candidates.begin() + static_cast<ptrdiff_t>(std::min(at + kChecksAtOnce, candidates.size())));
-    auto entries = co_await entries_at(places);
-    if (!entries) co_return error_of(entries);
+    TABELLA_CO_ASSIGN(auto entries, co_await entries_at(places));
     std::vector<std::string> ids;
-    for (const auto& entry : *entries) ids.push_back(entry.id);
+    for (const auto& entry : entries) ids.push_back(entry.id);
     std::unordered_set<std::string> good;
     const auto look = [&](const std::string& id, std::string_view texts) {
       if (text_matches(filter, texts)) good.insert(id);
     };
-    auto looked = co_await index_->look_at_documents(ids, look, pace);
-    if (!looked) co_return error_of(looked);
-    for (auto& entry : *entries) {
+    TABELLA_CO_TRY(co_await index_->look_at_documents(ids, look, pace));
+    for (auto& entry : entries) {
       if (!good.contains(entry.id)) continue;
       if (matched++ >= start && found.entries.size() < limit) found.entries.push_back(std::move(entry));
     }
@@ -357,15 +338,13 @@ Async<std::map<std::string, size_t>> Snapshot::keys(Pace& pace) {
   const std::string prefix(1, kKeyField);
   for (size_t i = 0; i < live_.size(); ++i) {
     const auto& segment = manifest_.segments[i];
-    auto directory = co_await index_->directory(segment);
-    if (!directory) co_return error_of(directory);
+    TABELLA_CO_ASSIGN(auto directory, co_await index_->directory(segment));
     std::vector<Index::BlockName> names;
-    const auto [begin, end] = (*directory)->blocks_of_prefix(prefix);
+    const auto [begin, end] = directory->blocks_of_prefix(prefix);
     for (size_t number = begin; number < end; ++number)
       names.emplace_back(segment.id, Index::term_block(number));
-    auto blocks = co_await index_->blocks(std::move(names));
-    if (!blocks) co_return error_of(blocks);
-    for (const auto& [name, block] : *blocks)
+    TABELLA_CO_ASSIGN(auto blocks, co_await index_->blocks(std::move(names)));
+    for (const auto& [name, block] : blocks)
       for (TermCursor cursor(block); cursor.next();) {
         if (cursor.term().front() != kKeyField) continue;
         if (!co_await pace.go_on()) co_return too_late();

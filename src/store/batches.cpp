@@ -6,6 +6,7 @@
 
 #include "store/breather.h"
 #include "store/pause.h"
+#include "store/rows.h"
 
 namespace tabella::store {
 namespace {
@@ -38,10 +39,9 @@ Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> w
     const size_t tried = batch.size();
     BatchWriteItemRequest request;
     request.tables.emplace_back(table, std::move(batch));
-    auto result = co_await store.batch_write_item(std::move(request));
-    if (!result) co_return error_of(result);
+    TABELLA_CO_ASSIGN(auto result, co_await store.batch_write_item(std::move(request)));
     size_t again = 0;
-    for (auto& [name, unwritten] : result->unprocessed)
+    for (auto& [name, unwritten] : result.unprocessed)
       for (auto& write : unwritten) {
         left.push_front(std::move(write));
         ++again;
@@ -56,14 +56,17 @@ Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> w
 }
 
 Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<Item> keys,
-                                 std::optional<Projection> projection) {
+                                 std::vector<std::string> only) {
   std::vector<Item> items;
   std::deque<Item> left(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end()));
   Breather breather;
   for (int tries = 0; !left.empty();) {
     BatchGetTable part{.table = table, .consistent = true};
-    if (projection) part.projection = projection->text;
-    if (projection && !projection->names.empty()) part.attributes.names = projection->names;
+    if (!only.empty()) {
+      References references;
+      part.projection = references.list(only);
+      part.attributes = std::move(references).attributes();
+    }
     while (!left.empty() && part.keys.size() < kMostGets) {
       part.keys.push_back(std::move(left.front()));
       left.pop_front();
@@ -71,12 +74,11 @@ Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<It
     const size_t tried = part.keys.size();
     BatchGetItemRequest request;
     request.tables.push_back(std::move(part));
-    auto result = co_await store.batch_get_item(std::move(request));
-    if (!result) co_return error_of(result);
-    for (auto& [name, found] : result->responses)
+    TABELLA_CO_ASSIGN(auto result, co_await store.batch_get_item(std::move(request)));
+    for (auto& [name, found] : result.responses)
       items.insert(items.end(), std::make_move_iterator(found.begin()), std::make_move_iterator(found.end()));
     size_t again = 0;
-    for (auto& unread : result->unprocessed)
+    for (auto& unread : result.unprocessed)
       for (auto& key : unread.keys) {
         left.push_front(std::move(key));
         ++again;
@@ -94,12 +96,11 @@ Async<std::vector<Item>> query_all(Store& store, QueryRequest request) {
   std::vector<Item> items;
   Breather breather;
   while (true) {
-    auto page = co_await store.query(request);
-    if (!page) co_return error_of(page);
-    items.insert(items.end(), std::make_move_iterator(page->items.begin()),
-                 std::make_move_iterator(page->items.end()));
-    if (!page->last_key) co_return items;
-    request.options.start_key = std::move(page->last_key);
+    TABELLA_CO_ASSIGN(auto page, co_await store.query(request));
+    items.insert(items.end(), std::make_move_iterator(page.items.begin()),
+                 std::make_move_iterator(page.items.end()));
+    if (!page.last_key) co_return items;
+    request.options.start_key = std::move(page.last_key);
     co_await breather.breathe();
   }
 }

@@ -130,14 +130,11 @@ awaitable<void> StreamReader::run() {
 // A table that was given a new stream has the old one read to its end first.
 Async<void> StreamReader::look_around() {
   // What is held comes first: nothing else that fails may cost a lease.
-  for (auto& stream : streams_)
-    if (auto renewed = co_await renew_held(stream); !renewed)
-      co_return std::unexpected(std::move(renewed).error());
-  if (auto found = co_await find_streams(); !found) co_return std::unexpected(std::move(found).error());
+  for (auto& stream : streams_) TABELLA_CO_TRY(co_await renew_held(stream));
+  TABELLA_CO_TRY(co_await find_streams());
   for (auto& stream : streams_) {
-    const auto all_read = co_await take_shards(stream);
-    if (!all_read) co_return std::unexpected(all_read.error());
-    if (!*all_read) break;
+    TABELLA_CO_ASSIGN(const auto all_read, co_await take_shards(stream));
+    if (!all_read) break;
   }
   co_return Result<>{};
 }
@@ -146,11 +143,10 @@ Async<void> StreamReader::find_streams() {
   ListStreamsRequest request{.table = options_.table};
   std::vector<StreamSummary> found;
   while (true) {
-    auto page = co_await store_.list_streams(request);
-    if (!page) co_return std::unexpected(std::move(page).error());
-    std::ranges::move(page->streams, std::back_inserter(found));
-    if (!page->last) break;
-    request.start = std::move(page->last);
+    TABELLA_CO_ASSIGN(auto page, co_await store_.list_streams(request));
+    std::ranges::move(page.streams, std::back_inserter(found));
+    if (!page.last) break;
+    request.start = std::move(page.last);
   }
   std::ranges::sort(found, {}, &StreamSummary::label);
   for (const auto& summary : found) {
@@ -170,11 +166,10 @@ Async<std::pair<std::vector<ShardDescription>, bool>> StreamReader::shards_of(co
   DescribeStreamRequest request{.arn = arn};
   std::vector<ShardDescription> shards;
   while (true) {
-    auto page = co_await store_.describe_stream(request);
-    if (!page) co_return std::unexpected(std::move(page).error());
-    std::ranges::move(page->shards, std::back_inserter(shards));
-    if (!page->last_shard) co_return std::pair(std::move(shards), page->enabled);
-    request.start = std::move(page->last_shard);
+    TABELLA_CO_ASSIGN(auto page, co_await store_.describe_stream(request));
+    std::ranges::move(page.shards, std::back_inserter(shards));
+    if (!page.last_shard) co_return std::pair(std::move(shards), page.enabled);
+    request.start = std::move(page.last_shard);
   }
 }
 
@@ -183,33 +178,30 @@ Async<void> StreamReader::renew_held(Stream& stream) {
   const auto held_now = stream.held;
   for (const auto& [shard, held] : held_now) {
     const auto begun = clock_.elapsed();
-    auto renewed = co_await stream.leases->renew(held->lease);
-    if (!renewed) co_return std::unexpected(std::move(renewed).error());
-    if (!*renewed) {
+    TABELLA_CO_ASSIGN(auto renewed, co_await stream.leases->renew(held->lease));
+    if (!renewed) {
       held->lost = !held->finished;
       continue;
     }
     held->renewed = begun;
-    held->wanted = !(*renewed)->wanted_by.empty() && (*renewed)->wanted_by != options_.worker;
+    held->wanted = !renewed->wanted_by.empty() && renewed->wanted_by != options_.worker;
   }
   co_return Result<>{};
 }
 
 // Takes this reader's share of the shards. True if the stream is over and all of it has been handled.
 Async<bool> StreamReader::take_shards(Stream& stream) {
-  auto described = co_await shards_of(stream.arn);
-  if (!described) co_return std::unexpected(std::move(described).error());
-  const auto& [shards, enabled] = *described;
-  auto leases = co_await stream.leases->list();
-  if (!leases) co_return std::unexpected(std::move(leases).error());
-  const auto ready = ready_shards(shards, *leases);
-  for (const auto& lease : *leases) {
+  TABELLA_CO_ASSIGN(auto described, co_await shards_of(stream.arn));
+  const auto& [shards, enabled] = described;
+  TABELLA_CO_ASSIGN(auto leases, co_await stream.leases->list());
+  const auto ready = ready_shards(shards, leases);
+  for (const auto& lease : leases) {
     const bool trimmed = std::ranges::none_of(shards, [&](const auto& s) { return s.id == lease.shard; });
     if (lease.finished && trimmed) co_await stream.leases->forget(lease);
   }
 
   std::map<std::string, size_t> holders;  // who else is alive, and what they hold
-  for (const auto& lease : *leases)
+  for (const auto& lease : leases)
     if (!lease.finished && !lease.owner.empty() && lease.owner != options_.worker &&
         !stream.leases->can_be_taken(lease))
       ++holders[lease.owner];
@@ -217,21 +209,19 @@ Async<bool> StreamReader::take_shards(Stream& stream) {
   for (const auto& shard : ready) {
     if (stopping_ || stream.held.size() >= share) break;
     if (stream.held.contains(shard.id)) continue;
-    const auto* lease = find(*leases, shard.id);
+    const auto* lease = find(leases, shard.id);
     if (lease && !stream.leases->can_be_taken(*lease) && lease->owner != options_.worker) continue;
     const auto begun = clock_.elapsed();
-    auto taken = co_await stream.leases->take(lease ? *lease : Lease{.shard = shard.id});
-    if (!taken) co_return std::unexpected(std::move(taken).error());
-    if (*taken) hold(stream, std::move(**taken), begun);
+    TABELLA_CO_ASSIGN(auto taken, co_await stream.leases->take(lease ? *lease : Lease{.shard = shard.id}));
+    if (taken) hold(stream, std::move(*taken), begun);
   }
   if (stream.held.size() < share) {
     // Whoever holds the most gives one up.
     const auto most = std::ranges::max_element(holders, {}, [](const auto& h) { return h.second; });
     if (most != holders.end() && most->second > stream.held.size() + 1)
-      for (const auto& lease : *leases)
+      for (const auto& lease : leases)
         if (lease.owner == most->first && !lease.finished && lease.wanted_by.empty()) {
-          if (auto asked = co_await stream.leases->ask_for(lease); !asked)
-            co_return std::unexpected(std::move(asked).error());
+          TABELLA_CO_TRY(co_await stream.leases->ask_for(lease));
           break;
         }
   }
@@ -320,8 +310,7 @@ Async<void> StreamReader::read_batch(Stream& stream, Held& held) {
   const bool finished = all && !batch->next;
   if (!handled.empty() || finished) {
     const auto mark = handled.empty() ? held.lease.checkpoint : handled;
-    if (auto marked = co_await check_point(stream, held, mark, finished); !marked)
-      co_return std::unexpected(std::move(marked).error());
+    TABELLA_CO_TRY(co_await check_point(stream, held, mark, finished));
   }
   // What was left off comes again, from the checkpoint on.
   held.iterator = all ? std::move(batch->next) : std::nullopt;
@@ -332,11 +321,11 @@ Async<void> StreamReader::read_batch(Stream& stream, Held& held) {
 
 Async<void> StreamReader::check_point(Stream& stream, Held& held, std::string sequence, bool finished) {
   const auto begun = clock_.elapsed();
-  auto marked = co_await stream.leases->checkpoint(held.lease, std::move(sequence), finished);
-  if (!marked) co_return std::unexpected(std::move(marked).error());
-  held.lost = !*marked;
+  TABELLA_CO_ASSIGN(auto marked,
+                    co_await stream.leases->checkpoint(held.lease, std::move(sequence), finished));
+  held.lost = !marked;
   if (held.lost) co_return Result<>{};
-  held.lease = std::move(**marked);
+  held.lease = std::move(*marked);
   held.renewed = begun;
   held.finished = finished;
   co_return Result<>{};

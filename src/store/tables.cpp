@@ -86,13 +86,12 @@ std::vector<IndexDefinition> missing_indexes(const TablePlan& plan, const TableD
 
 Async<bool> lacks_time_to_live(Store& store, const TablePlan& plan) {
   if (!plan.time_to_live) co_return false;
-  auto found = co_await store.describe_time_to_live(plan.definition.name);
-  if (!found) co_return std::unexpected(std::move(found).error());
-  if (found->status == TimeToLiveStatus::disabled) co_return true;
-  if (found->attribute != plan.time_to_live)
+  TABELLA_CO_ASSIGN(auto found, co_await store.describe_time_to_live(plan.definition.name));
+  if (found.status == TimeToLiveStatus::disabled) co_return true;
+  if (found.attribute != plan.time_to_live)
     co_return fail(ErrorCode::resource_in_use,
                    fmt::format("the time to live of the table {} is in the attribute {}, not {}",
-                               plan.definition.name, found->attribute.value_or(""), *plan.time_to_live));
+                               plan.definition.name, found.attribute.value_or(""), *plan.time_to_live));
   co_return false;
 }
 
@@ -128,9 +127,8 @@ Async<bool> take_step(Store& store, const TablePlan& plan, const std::optional<T
         {.table = name,
          .stream = UpdateTableRequest::Stream{.enabled = true, .view = plan.definition.stream}}));
   } else {
-    const auto lacks = co_await lacks_time_to_live(store, plan);
-    if (!lacks) co_return std::unexpected(lacks.error());
-    if (!*lacks) co_return true;
+    TABELLA_CO_ASSIGN(const auto lacks, co_await lacks_time_to_live(store, plan));
+    if (!lacks) co_return true;
     log::info("enabling time to live on the table {}", name);
     taken = without_value(co_await store.update_time_to_live(
         {.table = name, .enabled = true, .attribute = *plan.time_to_live}));
@@ -153,13 +151,12 @@ Async<void> create(Store& store, const TablePlan& plan, const std::function<bool
   auto news = begun + kBetweenNews;
   std::optional<SteadyClock::time_point> failing_since;
   for (auto length = kFirstPause;; length = std::min(length * 2, kLongestPause)) {
-    auto table = co_await find_table(store, plan.definition.name);
-    if (!table) co_return std::unexpected(std::move(table).error());
+    TABELLA_CO_ASSIGN(auto table, co_await find_table(store, plan.definition.name));
     const auto now = SteadyClock::now();
-    if (!*table || is_settled(**table)) {
-      if (auto wrong = *table ? conflict(plan, **table) : ""; !wrong.empty())
+    if (!table || is_settled(*table)) {
+      if (auto wrong = table ? conflict(plan, *table) : ""; !wrong.empty())
         co_return fail(ErrorCode::resource_in_use, std::move(wrong));
-      auto done = co_await take_step(store, plan, *table);
+      auto done = co_await take_step(store, plan, table);
       if (done && *done) co_return Result<>{};
       if (done) {
         failing_since.reset();
@@ -186,27 +183,36 @@ Async<void> create(Store& store, const TablePlan& plan, const std::function<bool
 // What a table lacks, in words.
 Async<std::vector<std::string>> lacking(Store& store, const TablePlan& plan) {
   const auto& name = plan.definition.name;
-  auto table = co_await find_table(store, name);
-  if (!table) co_return std::unexpected(std::move(table).error());
+  TABELLA_CO_ASSIGN(auto table, co_await find_table(store, name));
   std::vector<std::string> lacks;
-  if (!*table) {
+  if (!table) {
     lacks.push_back(fmt::format("the table {}", name));
     co_return lacks;
   }
-  if (auto wrong = conflict(plan, **table); !wrong.empty())
+  if (auto wrong = conflict(plan, *table); !wrong.empty())
     co_return fail(ErrorCode::resource_in_use, std::move(wrong));
-  for (const auto& index : missing_indexes(plan, **table))
+  for (const auto& index : missing_indexes(plan, *table))
     lacks.push_back(fmt::format("the index {} of the table {}", index.name, name));
-  if (plan.definition.stream && !(**table).definition.stream)
+  if (plan.definition.stream && !(*table).definition.stream)
     lacks.push_back(fmt::format("the stream of the table {}", name));
-  const auto lacks_ttl = co_await lacks_time_to_live(store, plan);
-  if (!lacks_ttl) co_return std::unexpected(lacks_ttl.error());
-  if (*lacks_ttl)
+  TABELLA_CO_ASSIGN(const auto lacks_ttl, co_await lacks_time_to_live(store, plan));
+  if (lacks_ttl)
     lacks.push_back(fmt::format("the time to live of the table {} (attribute {})", name, *plan.time_to_live));
   co_return lacks;
 }
 
 }  // namespace
+
+TablePlan plan_table(std::string name, std::vector<AttributeDefinition> keys,
+                     std::optional<std::string> time_to_live) {
+  TableDefinition definition{.name = std::move(name)};
+  definition.billing_mode = BillingMode::pay_per_request;
+  for (const auto& key : keys)
+    definition.key_schema.push_back(
+        {.name = key.name, .role = definition.key_schema.empty() ? KeyRole::hash : KeyRole::range});
+  definition.attributes = std::move(keys);
+  return {.definition = std::move(definition), .time_to_live = std::move(time_to_live)};
+}
 
 Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing missing,
                            std::function<bool()> stopped) {
@@ -216,9 +222,8 @@ Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing m
       if (auto made = co_await create(store, plan, stopped); !made) co_return made;
       continue;
     }
-    auto some = co_await lacking(store, plan);
-    if (!some) co_return std::unexpected(std::move(some).error());
-    std::ranges::move(*some, std::back_inserter(lacks));
+    TABELLA_CO_ASSIGN(auto some, co_await lacking(store, plan));
+    std::ranges::move(some, std::back_inserter(lacks));
   }
   if (lacks.empty()) co_return Result<>{};
   co_return fail(ErrorCode::resource_not_found, fmt::format("not there: {}", fmt::join(lacks, ", ")));

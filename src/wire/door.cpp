@@ -93,9 +93,7 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation
   const auto json = body.empty() ? std::nullopt : document.parse(body);
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
-  if (!verifier_.required())
-    if (auto parsed = parse_authorization(request); !parsed)
-      co_return std::unexpected(std::move(parsed).error());
+  if (!verifier_.required()) TABELLA_CO_TRY(parse_authorization(request));
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
   co_return co_await operation->run(
@@ -110,9 +108,8 @@ awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* o
   if (verifier_.required())
     if (auto verified = verifier_.verify(request); !verified) co_return verified;
   if (const auto encoding = request.header("content-encoding"); !encoding.empty()) {
-    auto bytes = unpack(request, encoding);
-    if (!bytes) co_return std::unexpected(std::move(bytes).error());
-    unpacked = std::move(*bytes);
+    TABELLA_CO_ASSIGN(auto bytes, unpack(request, encoding));
+    unpacked = std::move(bytes);
     body = unpacked;
     if (request.unpacked && !request.unpacked->resize(unpacked.capacity()))
       co_return std::unexpected(
