@@ -3,16 +3,14 @@
 #include <unistd.h>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "engine/engine.h"
+#include "app/open_store.h"
 #include "mail/indexer.h"
-#include "remote/remote_store.h"
 
 namespace tabella::app {
 namespace {
@@ -46,16 +44,16 @@ store::Async<mail::Indexer::Rebuilt> prepare_and_rebuild(store::Store& store, ma
   co_return co_await indexer.rebuild([&](const std::string& step) { progress.show(step); });
 }
 
-void rebuild(store::Store& store, const Clock& clock, const ReindexOptions& options) {
-  auto mail_options = mail::table_names(options.table_prefix);
+void rebuild(OpenStore& store, const Clock& clock, const ReindexOptions& options) {
+  auto mail_options = mail::table_names(options.store.table_prefix);
   // Messages may have been kept for longer once: as far back as there are any.
   mail_options.time_to_live = std::chrono::hours{100 * 365 * 24};
-  mail_options.shared = options.remote.has_value();
-  mail::Mail mail(store, clock, std::move(mail_options));
+  mail_options.shared = store.shared();
+  mail::Mail mail(store.store(), clock, std::move(mail_options));
   ProgressLine progress;
   boost::asio::io_context context(1);
   auto result =
-      boost::asio::co_spawn(context, prepare_and_rebuild(store, mail, progress), boost::asio::use_future);
+      boost::asio::co_spawn(context, prepare_and_rebuild(store.store(), mail, progress), boost::asio::use_future);
   context.run();
   const auto rebuilt = result.get();
   progress.clear();
@@ -70,21 +68,9 @@ void rebuild(store::Store& store, const Clock& clock, const ReindexOptions& opti
 int reindex(const ReindexOptions& options) {
   try {
     const SystemClock clock;
-    if (options.remote) {
-      remote::RemoteOptions remote;
-      remote.calls.endpoint = options.remote->endpoint;
-      remote.calls.credentials = options.remote->credentials;
-      remote.calls.connections.ca_file = options.remote->ca_file;
-      remote::RemoteStore store(std::move(remote), clock);
-      rebuild(store, clock, options);
-      return 0;
-    }
-    // A wrong folder should not become an empty store.
-    if (!std::filesystem::exists(options.data / "CURRENT"))
-      throw std::runtime_error(fmt::format("there is no store in {}", options.data.string()));
-    engine::Engine store({.folder = options.data}, clock);
-    rebuild(store, clock, options);
-    store.close();
+    const auto store = open_for_command(options.store, clock);
+    rebuild(*store, clock, options);
+    store->close();
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tabella: {}\n", error.what());

@@ -2,69 +2,26 @@
 
 #include <sys/resource.h>
 #include <algorithm>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <future>
-#include <mutex>
+#include <ranges>
 #include <thread>
 
 #include <fmt/format.h>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_future.hpp>
 
-#include "app/http.h"
-#include "app/mail.h"
-#include "base/clock.h"
+#include "access/table.h"
+#include "app/dynamodb_port.h"
+#include "app/http_port.h"
+#include "app/open_store.h"
+#include "app/stop_deadline.h"
 #include "base/log.h"
-#include "engine/engine.h"
-#include "remote/remote_store.h"
-#include "schedule/schedule.h"
-#include "store/leases.h"
-#include "wire/door.h"
+#include "house/house.h"
 
 namespace tabella::app {
 namespace {
-
-// The end of a stop, which is one for all that has to end; whatever hangs then is left.
-class Deadline {
- public:
-  explicit Deadline(std::chrono::seconds timeout)
-      : begun_(std::chrono::steady_clock::now()), until_(begun_ + timeout), watch_([this] { watch(); }) {}
-  ~Deadline() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    wake_.notify_one();
-    watch_.join();
-  }
-  Deadline(const Deadline&) = delete;
-  Deadline& operator=(const Deadline&) = delete;
-
-  // What requests under way still have: all together three quarters of it; the rest is for the store.
-  std::chrono::milliseconds grace() const {
-    using std::chrono::milliseconds;
-    const auto end = begun_ + (until_ - begun_) * 3 / 4;
-    return std::max(milliseconds(0),
-                    std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()));
-  }
-
- private:
-  void watch() {
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_until(lock, until_, [this] { return done_; })) return;
-    log::warning("not everything came to its end in time; what was acknowledged is on disk");
-    std::_Exit(0);
-  }
-
-  const std::chrono::steady_clock::time_point begun_;
-  const std::chrono::steady_clock::time_point until_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;  // guarded by mutex_
-  std::thread watch_;  // last: uses all of the above
-};
 
 // How the process's file descriptors are shared out. Connections cannot use up those of the store: without a
 // descriptor it could not begin a new log, and would refuse writes.
@@ -105,85 +62,6 @@ void wait_for_stop() {
   log::info("stopping: finishing requests under way");
 }
 
-bool wants_mail(const ServeOptions& options) {
-  return options.http || options.mail.smtp || options.mail.smtps;
-}
-
-// Mail, if it can be sent or looked at; a process that only serves the tables leaves it to others.
-std::unique_ptr<MailSide> make_mail(store::Store& store, const Clock& clock, const ServeOptions& options,
-                                    net::IoThreads& threads, net::Limits& limits) {
-  if (!wants_mail(options)) return nullptr;
-  return std::make_unique<MailSide>(store, clock, options, threads, limits, options.remote.has_value());
-}
-
-// A server that only this machine can reach is called by this machine's names; for another the user answers.
-net::KnownHosts hosts_of(const ServeOptions& options, const Address& address) {
-  const bool loopback =
-      address.host.starts_with("127.") || address.host == "localhost" || address.host == "::1";
-  if (!loopback) return {};
-  auto names = options.allowed_hosts;
-  names.push_back(options.mail.hostname);
-  return net::KnownHosts(std::move(names));
-}
-
-HttpDoor::Guard guard_of(const ServeOptions& options) {
-  return {.auth_file = options.auth_file,
-          .hosts = options.http ? hosts_of(options, *options.http) : net::KnownHosts()};
-}
-
-size_t work_threads() { return std::max(2u, std::thread::hardware_concurrency() / 2); }
-
-void write_metrics(const net::Limits& limits, metrics::Exposition& out) {
-  out.gauge("tabella_connections", "Connections that are open",
-            static_cast<double>(limits.connections.load()));
-  out.gauge("tabella_request_memory_bytes", "What large requests and answers under way take",
-            static_cast<double>(limits.memory_used.load()));
-}
-
-// Serves mail's page and API, /metrics and /healthz, if it is asked to.
-class HttpSide {
- public:
-  HttpSide(net::IoThreads& threads, net::Limits& limits, const ServeOptions& options, MailSide* mail,
-           HttpDoor::WriteMetrics metrics, HttpDoor::Ailment ailment)
-      : mail_(mail),
-        path_(options.web_path),
-        door_(
-            std::move(metrics), std::move(ailment),
-            [mail](const net::HttpRequest& request, net::HttpResponse& response) {
-              return mail->api().handle(request, response);
-            },
-            guard_of(options)) {
-    const auto& address = options.http;
-    if (!address) return;
-    server_.emplace(threads,
-                    net::ServerOptions{.host = address->host, .port = address->port, .limits = &limits},
-                    [this](const net::HttpRequest& request, net::HttpResponse& response) {
-                      return door_.handle(request, response);
-                    });
-    address_ = fmt::format("{}:{}", address->host, server_->port());
-  }
-
-  void announce() const {
-    if (mail_) mail_->announce();
-    if (server_)
-      fmt::print("Page and API on http://{}{}/, metrics and health on /metrics and /healthz\n", address_,
-                 path_);
-    std::fflush(stdout);
-  }
-  void stop(const Deadline& deadline) {
-    if (mail_) mail_->stop_waiting();
-    if (server_) server_->stop(deadline.grace());
-    if (mail_) mail_->stop(deadline.grace());
-  }
-
- private:
-  MailSide* const mail_;
-  const std::string path_;
-  HttpDoor door_;
-  std::optional<net::HttpServer> server_;
-  std::string address_;
-};
-
 // Waits for a coroutine from a thread that has nothing else to do. Nothing if it was told to stop meanwhile.
 template <class T>
 std::optional<T> wait_for(net::IoThreads& threads, boost::asio::awaitable<T> work) {
@@ -195,128 +73,180 @@ std::optional<T> wait_for(net::IoThreads& threads, boost::asio::awaitable<T> wor
   return result.get();
 }
 
-std::string name_of(const remote::Endpoint& endpoint) {
-  return fmt::format("{}://{}", endpoint.items.tls ? "https" : "http", endpoint.items.authority());
+// Those that were asked for. A process that serves no HTTP leaves those without ports of their own to others.
+house::Systems choose(house::Systems all, const ServeOptions& options) {
+  std::erase_if(all, [&](const auto& system) {
+    const bool wanted = std::ranges::contains(options.systems, system->name());
+    return !wanted || !(options.http || system->listens());
+  });
+  return all;
 }
 
-// The tables that this process uses.
-std::vector<store::TablePlan> plans(const ServeOptions& options) {
-  auto plans = MailSide::plans(options);
-  plans.push_back(store::Leases::plan(options.table_prefix + "tabella-consumers"));
-  plans.push_back(schedule::plan(options.table_prefix + "tabella-timers"));
+// The tables of the process: none, if there is nothing that would use them.
+std::vector<store::TablePlan> tables_of(const house::Systems& systems, const ServeOptions& options) {
+  if (systems.empty() && !options.store.remote) return {};
+  const auto& prefix = options.store.table_prefix;
+  auto plans = house::House::tables(prefix);
+  plans.push_back(access::plan(access_table(prefix)));
+  for (const auto& system : systems)
+    for (auto& plan : system->tables(prefix)) plans.push_back(std::move(plan));
   return plans;
 }
 
-// False if it was told to stop meanwhile.
-bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options) {
-  if (!options.remote && !wants_mail(options)) return true;
-  const auto where = options.remote ? name_of(options.remote->endpoint) : options.data.string();
-  if (options.remote) log::info("looking for the tables at {}", where);
-  const bool create = options.create_tables || !options.remote;
+std::set<std::string> names_of(const std::vector<store::TablePlan>& plans) {
+  std::set<std::string> names;
+  for (const auto& plan : plans) names.insert(plan.definition.name);
+  return names;
+}
+
+access::Secrets secrets_of(const ServeOptions& options) {
+  if (!options.secret_key_file.empty()) return access::Secrets::from_file(options.secret_key_file, false);
+  // Processes that share a store must share the key: nobody makes one of his own.
+  if (options.store.remote) return {};
+  return access::Secrets::from_file(options.store.data / "secret.key", true);
+}
+
+net::Outbound::Options outbound_options(const ServeOptions& options) {
+  const bool development = !options.http || is_loopback(*options.http);
+  return {.rules = {.allowed = options.outbound_allowed, .loopback = development},
+          .proxy = options.outbound_proxy};
+}
+
+size_t work_threads() { return std::max(2u, std::thread::hardware_concurrency() / 2); }
+
+// Everything that serves, in the order in which one needs the other.
+class Process {
+ public:
+  Process(const ServeOptions& options, house::Systems systems)
+      : options_(options),
+        limits_(descriptors_.for_connections, options.memory),
+        store_(open()),
+        systems_(choose(std::move(systems), options)),
+        tables_(tables_of(systems_, options)),
+        threads_(options.threads) {
+    if (!options.store.remote)
+      dynamodb_.emplace(options, *store_, clock_, long_work_, names_of(tables_), threads_, limits_);
+  }
+
+  // Makes what is missing of the tables, or says so. False: it was told to stop meanwhile.
+  bool prepare();
+  void start();
+  void announce();
+  void stop();
+
+ private:
+  std::unique_ptr<OpenStore> open() const {
+    if (options_.store.remote) return open_remote(*options_.store.remote, clock_);
+    return open_embedded(options_.store.data,
+                         {.durability = options_.durability,
+                          .max_open_files = descriptors_.for_store,
+                          .min_free = options_.min_free,
+                          .long_work = long_work_},
+                         clock_);
+  }
+  void write_metrics(metrics::Exposition& out) const;
+
+  const ServeOptions& options_;
+  const SystemClock clock_;
+  const Descriptors descriptors_ = share_descriptors();
+  net::Limits limits_;
+  net::WorkThreads work_{work_threads()};
+  const store::LongWork long_work_{work_.executor()};
+  const std::unique_ptr<OpenStore> store_;
+  const house::Systems systems_;
+  const std::vector<store::TablePlan> tables_;
+  net::IoThreads threads_;
+  std::optional<DynamoDbPort> dynamodb_;  // of the embedded store
+
+  // Once the tables are there.
+  std::optional<access::Secrets> secrets_;
+  std::optional<net::Outbound> outbound_;
+  std::optional<house::House> house_;
+  std::optional<HttpPort> http_;
+  size_t started_ = 0;  // systems
+};
+
+bool Process::prepare() {
+  if (tables_.empty()) return true;
+  const bool elsewhere = options_.store.remote.has_value();
+  if (elsewhere) log::info("looking for the tables at {}", store_->place());
+  const bool create = options_.create_tables || !elsewhere;
   const auto prepared = wait_for(
-      threads,
-      store::prepare_tables(store, plans(options), create ? store::Missing::create : store::Missing::refuse));
+      threads_, store::prepare_tables(store_->store(), tables_,
+                                      create ? store::Missing::create : store::Missing::refuse));
   if (!prepared) return false;
   if (*prepared) return true;
   const auto& error = prepared->error();
   const bool can_be_made = error.code == store::ErrorCode::resource_not_found && !create;
-  throw std::runtime_error(fmt::format("the store at {}: {}{}", where, error.message,
+  throw std::runtime_error(fmt::format("the store at {}: {}{}", store_->place(), error.message,
                                        can_be_made ? "; --create-tables makes what is missing" : ""));
 }
 
-void serve_embedded(const ServeOptions& options) {
-  const SystemClock clock;
-  const auto descriptors = share_descriptors();
-  net::Limits limits(descriptors.for_connections, options.memory);
-  net::WorkThreads work(work_threads());
-  const store::LongWork long_work(work.executor());
-  engine::Engine store({.folder = options.data,
-                        .durability = options.durability,
-                        .max_open_files = descriptors.for_store,
-                        .min_free = options.min_free,
-                        .long_work = long_work},
-                       clock);
-  wire::Door door(store, clock,
-                  {.access_keys = options.access_keys,
-                   .hosts = hosts_of(options, options.dynamodb),
-                   .cors_origin = options.cors_origin,
-                   .problem = [&] { return store.problem(); },
-                   .long_work = long_work});
-  net::IoThreads threads(options.threads);
-  net::HttpServer server(threads,
-                         {.host = options.dynamodb.host,
-                          .port = options.dynamodb.port,
-                          .tls = options.tls,
-                          .max_body = wire::kMaxBody,
-                          .limits = &limits},
-                         [&](const net::HttpRequest& request, net::HttpResponse& response) {
-                           return door.handle(request, response);
-                         });
-  // Once the port is ours: a mistake should not leave tables behind.
-  if (!prepare(threads, store, options)) {
-    const Deadline deadline(options.stop_timeout);
-    server.stop(deadline.grace());
-    threads.stop();
-    work.stop();
-    return store.close();
+void Process::start() {
+  secrets_.emplace(secrets_of(options_));
+  outbound_.emplace(outbound_options(options_));
+  house_.emplace(house::Foundation{.store = store_->store(),
+                                   .clock = clock_,
+                                   .io = threads_,
+                                   .long_work = long_work_,
+                                   .limits = limits_,
+                                   .outbound = *outbound_,
+                                   .secrets = *secrets_,
+                                   .hostname = options_.hostname,
+                                   .web_path = options_.web_path,
+                                   .table_prefix = options_.store.table_prefix,
+                                   .shared = store_->shared()});
+  http_.emplace(options_, *store_, clock_, systems_, [this](metrics::Exposition& out) { write_metrics(out); });
+  for (const auto& system : systems_) {
+    ++started_;  // also if it fails on the way: what it has begun is to be ended
+    system->start(*house_);
   }
-  const auto mail = make_mail(store, clock, options, threads, limits);
-  HttpSide http(
-      threads, limits, options, mail.get(),
-      [&](metrics::Exposition& out) {
-        write_metrics(limits, out);
-        store.write_metrics(out);
-        door.write_metrics(out);
-        if (mail) mail->write_metrics(out);
-      },
-      [&]() -> boost::asio::awaitable<std::string> { co_return store.problem(); });
-  fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
-             options.dynamodb.host, server.port(), options.data.string(),
-             options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
-  http.announce();
-  wait_for_stop();
-  const Deadline deadline(options.stop_timeout);
-  server.stop(deadline.grace());
-  http.stop(deadline);
-  threads.stop();
-  work.stop();
-  store.close();
+  if (!tables_.empty()) house_->begin();
+  http_->listen(threads_, limits_);
 }
 
-void serve_remote(const ServeOptions& options) {
-  const SystemClock clock;
-  net::Limits limits(share_descriptors().for_connections, options.memory);
-  remote::RemoteOptions remote_options;
-  remote_options.calls.endpoint = options.remote->endpoint;
-  remote_options.calls.credentials = options.remote->credentials;
-  remote_options.calls.connections.ca_file = options.remote->ca_file;
-  remote::RemoteStore store(std::move(remote_options), clock);
-  net::IoThreads threads(options.threads);
-  if (!prepare(threads, store, options)) return threads.stop();
-  const auto mail = make_mail(store, clock, options, threads, limits);
-  HttpSide http(
-      threads, limits, options, mail.get(),
-      [&](metrics::Exposition& out) {
-        write_metrics(limits, out);
-        store.write_metrics(out);
-        if (mail) mail->write_metrics(out);
-      },
-      [&]() -> boost::asio::awaitable<std::string> {
-        const auto answered = co_await store.ping(std::chrono::seconds{2});
-        co_return answered ? "" : "the store does not answer: " + answered.error().message;
-      });
-  fmt::print("Tabella uses the DynamoDB at {} (region {})\n", name_of(options.remote->endpoint),
-             options.remote->endpoint.region);
-  http.announce();
-  wait_for_stop();
-  const Deadline deadline(options.stop_timeout);
-  http.stop(deadline);
-  threads.stop();
+void Process::announce() {
+  std::vector<std::string> lines;
+  const auto add = [&](std::vector<std::string> more) {
+    for (auto& line : more) lines.push_back(std::move(line));
+  };
+  if (dynamodb_) add(dynamodb_->announce());
+  if (options_.store.remote)
+    lines.push_back(fmt::format("Tabella uses the DynamoDB at {} (region {})", store_->place(),
+                                options_.store.remote->endpoint.region));
+  for (const auto& system : systems_) add(system->announce());
+  add(http_->announce(threads_));
+  for (const auto& line : lines) fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+void Process::stop() {
+  const StopDeadline deadline(options_.stop_timeout);
+  const auto started = systems_ | std::views::take(started_);
+  for (const auto& system : started) system->stop_waiting();
+  if (dynamodb_) dynamodb_->stop(deadline.grace());
+  if (http_) http_->stop(deadline.grace());
+  for (const auto& system : started) system->stop(deadline.grace());
+  if (house_) house_->stop(std::min<std::chrono::milliseconds>(deadline.grace(), std::chrono::seconds{5}));
+  threads_.stop();
+  work_.stop();
+  store_->close();
+}
+
+void Process::write_metrics(metrics::Exposition& out) const {
+  out.gauge("tabella_connections", "Connections that are open",
+            static_cast<double>(limits_.connections.load()));
+  out.gauge("tabella_request_memory_bytes", "What large requests and answers under way take",
+            static_cast<double>(limits_.memory_used.load()));
+  store_->write_metrics(out);
+  if (dynamodb_) dynamodb_->write_metrics(out);
+  house_->write_metrics(out);
+  for (const auto& system : systems_) system->write_metrics(out);
 }
 
 }  // namespace
 
-int serve(const ServeOptions& options) {
+int serve(const ServeOptions& options, house::Systems systems) {
   log::set_level(options.log_level);
   log::set_format(options.log_format);
   std::signal(SIGPIPE, SIG_IGN);
@@ -324,10 +254,19 @@ int serve(const ServeOptions& options) {
   const auto signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   try {
-    if (options.remote)
-      serve_remote(options);
-    else
-      serve_embedded(options);
+    Process process(options, std::move(systems));
+    // Once the port is ours: a mistake should not leave tables behind.
+    try {
+      if (process.prepare()) {
+        process.start();
+        process.announce();
+        wait_for_stop();
+      }
+    } catch (...) {
+      process.stop();
+      throw;
+    }
+    process.stop();
     log::info("stopped");
     return 0;
   } catch (const std::exception& error) {

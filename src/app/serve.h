@@ -1,10 +1,12 @@
 #pragma once
 
-#include "app/options.h"
+#include "app/server_options.h"
+#include "house/system.h"
 
 namespace tabella::app {
 
-// Serves until SIGTERM or SIGINT, then finishes what is under way. Returns the exit code.
-int serve(const ServeOptions& options);
+// Serves the systems that the options name until it is told to stop (SIGTERM, SIGINT), whatever the store.
+// The exit code.
+int serve(const ServeOptions& options, house::Systems systems);
 
 }  // namespace tabella::app

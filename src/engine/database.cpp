@@ -281,8 +281,10 @@ Database::Database(DatabaseOptions options) : impl_(std::make_unique<Impl>()) {
 
 Database::Database(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
+bool Database::is_in_use(const std::filesystem::path& folder) { return is_locked(folder / "LOCK"); }
+
 void Database::require_not_in_use(const std::filesystem::path& folder) {
-  if (is_locked(folder / "LOCK"))
+  if (is_in_use(folder))
     throw std::runtime_error(fmt::format(
         "the data folder {} is in use by another process; stop it, or name another folder", folder.string()));
 }

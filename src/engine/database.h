@@ -84,6 +84,8 @@ class Database {
   // Opens or creates the store, once check_folder() has found nothing wrong. Throws std::runtime_error with a
   // sentence for the user.
   explicit Database(DatabaseOptions options);
+  // Whether another process has the folder open. Not to be asked by the one that has.
+  static bool is_in_use(const std::filesystem::path& folder);
   // Throws std::runtime_error with a sentence for the user if a process has the store open.
   static void require_not_in_use(const std::filesystem::path& folder);
   // For reading only, a store that no process has open. Throws likewise.

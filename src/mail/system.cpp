@@ -19,15 +19,15 @@ namespace {
 
 namespace asio = boost::asio;
 
-ServiceOptions service_options(const Options& options, const std::string& prefix, bool shared) {
-  auto service = table_names(prefix);
-  service.shared = shared;
+ServiceOptions service_options(const Options& options, const house::House& house) {
+  auto service = table_names(house.table_prefix);
+  service.shared = house.shared;
   service.granularity = options.granularity;
   service.time_to_live = options.time_to_live;
-  service.hostname = options.hostname;
+  service.hostname = house.hostname;
   service.most_messages = options.most_messages;
   // Clocks of several machines do not agree to the second.
-  service.settle = options.settle.value_or(shared ? std::chrono::seconds{20} : std::chrono::seconds{2});
+  service.settle = options.settle.value_or(house.shared ? std::chrono::seconds{20} : std::chrono::seconds{2});
   return service;
 }
 
@@ -48,7 +48,7 @@ std::vector<Webhook> fixed_webhooks(const Options& options) {
 // What mail is made of once it is started, in the order in which one needs the other.
 struct Parts {
   Parts(house::House& house, const Options& options, std::function<store::Async<void>()> repair)
-      : mail(house.store, house.clock, service_options(options, house.table_prefix, house.shared)),
+      : mail(house.store, house.clock, service_options(options, house)),
         settings(house.store, mail.options().settings),
         live(house.add_worker()),
         feed(mail, arrivals, live.executor()),
@@ -82,7 +82,7 @@ class MailSystem final : public house::System {
   std::string_view summary() const override {
     return "catches every email that is sent to it, and shows it (MailHog's API, and more)";
   }
-  OptionGroup options() override { return {.title = "Mail"}; }
+  OptionGroup options() override { return option_table(options_); }
   std::vector<store::TablePlan> tables(const std::string& prefix) const override {
     const auto names = table_names(prefix);
     auto plans = Mail::plans(names);
@@ -131,7 +131,7 @@ void MailSystem::start(house::House& house) {
 void MailSystem::listen(house::House& house) {
   auto& parts = *parts_;
   smtp::ServerOptions server;
-  server.session.hostname = options_.hostname;
+  server.session.hostname = house.hostname;
   server.session.max_message = options_.max_message;
   server.session.max_recipients = options_.max_recipients;
   server.session.require_tls = options_.require_tls;
@@ -172,13 +172,16 @@ void MailSystem::write_metrics(metrics::Exposition& out) const {
 }
 
 void MailSystem::stop_waiting() {
-  api_->stop();
-  parts_->feed.stop();
+  if (api_) api_->stop();
+  if (parts_) parts_->feed.stop();
 }
 
 void MailSystem::stop(std::chrono::milliseconds grace) {
+  if (!parts_) return;
   if (parts_->smtp) parts_->smtp->stop(grace);
   if (parts_->smtps) parts_->smtps->stop(grace);
+  parts_->smtp.reset();
+  parts_->smtps.reset();
   parts_->worker.stop();
 }
 

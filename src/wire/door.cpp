@@ -97,7 +97,7 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
   co_return co_await operation->run(
-      OperationContext{store_, request.header("host"), options_.long_work, request.unpacked}, *json, out);
+      OperationContext{store_, request.header("host"), options_.long_work, request.unpacked, &options_.unlisted_tables}, *json, out);
 }
 
 // Signature over the bytes as sent, then unpacking, then the operation.

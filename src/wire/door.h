@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
@@ -27,7 +28,8 @@ class Door {
     net::KnownHosts hosts;
     std::string cors_origin;                    // whose pages may call; empty: nobody's
     std::function<std::string()> problem = {};  // what the store suffers from; empty: nothing
-    store::LongWork long_work;
+    std::set<std::string> unlisted_tables = {};  // they can be used by whoever knows their names
+    store::LongWork long_work = {};
   };
 
   Door(store::Store& store, const Clock& clock, Options options)

@@ -2,6 +2,7 @@
 // own. operations.cpp maps DynamoDB's names to them.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ struct OperationContext {
   std::string_view host;  // as the client named us
   const store::LongWork& long_work;
   net::BudgetShare* memory = nullptr;  // where large results are counted, if anywhere
+  const std::set<std::string>* unlisted_tables = nullptr;  // what ListTables leaves out, if anything
 };
 
 // Appends the answer's JSON to `out`. Everything it needs of `body` it reads before it first waits: the next

@@ -21,6 +21,22 @@ Wire<store::ListTablesRequest> read_list(JsonValue body) {
   return request;
 }
 
+// Page by page, until there are enough of those that are listed.
+store::Async<store::ListTablesResult> list(OperationContext context, store::ListTablesRequest request) {
+  store::ListTablesResult listed;
+  const auto wanted = static_cast<size_t>(request.limit);
+  while (true) {
+    request.limit = static_cast<int64_t>(wanted - listed.names.size());
+    TABELLA_CO_ASSIGN(auto page, co_await context.store.list_tables(request));
+    for (auto& name : page.names)
+      if (!context.unlisted_tables || !context.unlisted_tables->contains(name))
+        listed.names.push_back(std::move(name));
+    listed.last = page.last;
+    if (!page.last || listed.names.size() == wanted) co_return listed;
+    request.start = page.last;
+  }
+}
+
 void append_list(std::string& out, const store::ListTablesResult& result) {
   JsonObjectWriter json(out);
   {
@@ -45,7 +61,12 @@ TABELLA_OPERATION(delete_table) {
 }
 
 TABELLA_OPERATION(list_tables) {
-  return answer(read_list(body), context, &store::Store::list_tables, out, append_list);
+  auto request = read_list(body);
+  if (!request) co_return std::unexpected(std::move(request).error());
+  const auto listed = co_await list(context, std::move(*request));
+  if (!listed) co_return std::unexpected(to_wire(listed.error()));
+  append_list(out, *listed);
+  co_return Wire<>{};
 }
 
 }  // namespace tabella::wire
