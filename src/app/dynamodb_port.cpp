@@ -36,10 +36,10 @@ std::string DynamoDbPort::url(const std::string& host) const {
 
 std::vector<std::string> DynamoDbPort::announce() const {
   const auto& host = options_.dynamodb.host;
-  std::vector<std::string> lines = {fmt::format(
-      "Tabella serves DynamoDB on {}://{}:{} (data in {}, {})", options_.tls ? "https" : "http", host,
-      server_.port(), options_.store.data.string(),
-      options_.durability == engine::Durability::sync ? "durable" : "relaxed durability")};
+  std::vector<std::string> lines = {
+      fmt::format("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})", options_.tls ? "https" : "http",
+                  host, server_.port(), options_.store.data.string(),
+                  options_.durability == engine::Durability::sync ? "durable" : "relaxed durability")};
   if (!is_loopback(options_.dynamodb) && options_.access_keys.empty())
     lines.push_back(fmt::format("Whoever reaches {}:{} may use all tables: --access-key closes it", host,
                                 server_.port()));

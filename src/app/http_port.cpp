@@ -100,8 +100,7 @@ void HttpPort::add_own_routes(const house::Systems& systems, WriteMetrics write_
                  call.answer_json() = net::openapi(router_, options_.web_path, TABELLA_VERSION);
                  co_return;
                }});
-  access::add_routes(router_, users(),
-                     {.web_path = options_.web_path, .tls = options_.http_tls.has_value()});
+  access::add_routes(router_, users(), {.web_path = options_.web_path, .tls = options_.http_tls.has_value()});
 }
 
 void HttpPort::listen(net::IoThreads& threads, net::Limits& limits) {
@@ -132,7 +131,8 @@ std::vector<std::string> HttpPort::announce(net::IoThreads& threads) {
   const auto tokens = boost::asio::co_spawn(threads.at(0), tokens_.any(), boost::asio::use_future).get();
   if (tokens && *tokens) return lines;
   lines.push_back(fmt::format(
-      "Whoever reaches {} may use all of it: --auth-file or a token (tabella token create) closes it", place));
+      "Whoever reaches {} may use all of it: --auth-file or a token (tabella token create) closes it",
+      place));
   return lines;
 }
 

@@ -52,8 +52,8 @@ void rebuild(OpenStore& store, const Clock& clock, const ReindexOptions& options
   mail::Mail mail(store.store(), clock, std::move(mail_options));
   ProgressLine progress;
   boost::asio::io_context context(1);
-  auto result =
-      boost::asio::co_spawn(context, prepare_and_rebuild(store.store(), mail, progress), boost::asio::use_future);
+  auto result = boost::asio::co_spawn(context, prepare_and_rebuild(store.store(), mail, progress),
+                                      boost::asio::use_future);
   context.run();
   const auto rebuilt = result.get();
   progress.clear();

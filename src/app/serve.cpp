@@ -171,9 +171,9 @@ bool Process::prepare() {
   const bool elsewhere = options_.store.remote.has_value();
   if (elsewhere) log::info("looking for the tables at {}", store_->place());
   const bool create = options_.create_tables || !elsewhere;
-  const auto prepared = wait_for(
-      threads_, store::prepare_tables(store_->store(), tables_,
-                                      create ? store::Missing::create : store::Missing::refuse));
+  const auto prepared =
+      wait_for(threads_, store::prepare_tables(store_->store(), tables_,
+                                               create ? store::Missing::create : store::Missing::refuse));
   if (!prepared) return false;
   if (*prepared) return true;
   const auto& error = prepared->error();
@@ -183,7 +183,7 @@ bool Process::prepare() {
 }
 
 void Process::start() {
-  secrets_.emplace(secrets_of(options_));
+  secrets_.emplace(systems_.empty() ? access::Secrets() : secrets_of(options_));
   outbound_.emplace(outbound_options(options_));
   house_.emplace(house::Foundation{.store = store_->store(),
                                    .clock = clock_,
@@ -196,7 +196,8 @@ void Process::start() {
                                    .web_path = options_.web_path,
                                    .table_prefix = options_.store.table_prefix,
                                    .shared = store_->shared()});
-  http_.emplace(options_, *store_, clock_, systems_, [this](metrics::Exposition& out) { write_metrics(out); });
+  http_.emplace(options_, *store_, clock_, systems_,
+                [this](metrics::Exposition& out) { write_metrics(out); });
   for (const auto& system : systems_) {
     ++started_;  // also if it fails on the way: what it has begun is to be ended
     system->start(*house_);

@@ -47,8 +47,8 @@ class System {
   // What is wrong with it, for /healthz; empty: nothing.
   virtual std::string problem() const { return {}; }
 
-  // In this order, each once, also if start() has failed: ends answers that wait without end; closes its ports, and tells what runs in
-  // the background to end, which the house then waits for.
+  // In this order, each once, also if start() has failed: ends answers that wait without end; closes its
+  // ports, and tells what runs in the background to end, which the house then waits for.
   virtual void stop_waiting() {}
   virtual void stop(std::chrono::milliseconds grace) { (void)grace; }
 };

@@ -127,6 +127,13 @@ bool JsonBody::flag(std::string_view name, bool otherwise) {
   return otherwise;
 }
 
+std::chrono::milliseconds JsonBody::duration(std::string_view name, std::chrono::milliseconds most) {
+  const auto given = parse_duration(text(name));
+  if (given && *given <= most) return *given;
+  wrong(name, fmt::format("a time, as in 5s, of at most {} seconds", most.count() / 1000));
+  return most;
+}
+
 std::vector<std::string> JsonBody::texts(std::string_view name) {
   std::vector<std::string> all;
   const auto value = find(name);

@@ -79,6 +79,7 @@ class JsonBody {
   std::string text(std::string_view name, std::string_view otherwise);
   int64_t number(std::string_view name, int64_t otherwise, int64_t least, int64_t most);
   bool flag(std::string_view name, bool otherwise);
+  std::chrono::milliseconds duration(std::string_view name, std::chrono::milliseconds most);
   std::vector<std::string> texts(std::string_view name);  // a list; empty where there is none
   std::optional<JsonValue> any(std::string_view name);
   // Answers 400 if there is a member that nobody has read: it is probably misspelt.
