@@ -291,10 +291,15 @@ bool Attributes::next() {
 
 Item::Item() : Item(ItemBuilder().finish()) {}
 
-void ItemBuilder::add(std::string_view name, ValueView value) {
+void ItemBuilder::start(std::string_view name) {
   ++count_;
-  size_ += name.size() + value.size();
+  size_ += name.size();
   put_sized(entries_, name);
+}
+
+void ItemBuilder::add(std::string_view name, ValueView value) {
+  start(name);
+  size_ += value.size();
   entries_.append(value.bytes());
 }
 
@@ -412,12 +417,9 @@ Value decode_item(ItemView item) {
 
 Item encode_item(const Value& map_value) {
   ItemBuilder builder;
-  std::string flat;
-  for (size_t i = 0; i < map_value.elements().size(); ++i) {
-    flat.clear();
-    map_value.elements()[i].append_to(flat);
-    builder.add(map_value.contents()[i], ValueView(flat));
-  }
+  for (size_t i = 0; i < map_value.elements().size(); ++i)
+    builder.add_with(map_value.contents()[i],
+                     [&](std::string& out) { map_value.elements()[i].append_to(out); });
   return builder.finish();
 }
 

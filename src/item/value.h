@@ -141,9 +141,19 @@ class Item {
 class ItemBuilder {
  public:
   void add(std::string_view name, ValueView value);
+  // The value that `append(std::string&)` appends.
+  template <class Append>
+  void add_with(std::string_view name, Append append) {
+    start(name);
+    const size_t begin = entries_.size();
+    append(entries_);
+    size_ += ValueView(std::string_view(entries_).substr(begin)).size();
+  }
   Item finish() const;
 
  private:
+  void start(std::string_view name);
+
   size_t count_ = 0;
   size_t size_ = 0;
   std::string entries_;

@@ -15,8 +15,8 @@ namespace tabella::mail {
 using item::ContainerEncoder;
 using item::Item;
 using item::Type;
-using item::Value;
 using item::ValueView;
+using store::Row;
 
 namespace {
 
@@ -123,40 +123,14 @@ void append_msg(std::string& out, const Message& message, const Content& content
   map.finish();
 }
 
-// Puts the attributes of an item together, encoding each in turn.
-class Row {
- public:
-  template <class Append>
-  void add(std::string_view name, Append append) {
-    scratch_.clear();
-    append(scratch_);
-    builder_.add(name, ValueView(scratch_));
-  }
-  void text(std::string_view name, std::string_view value) {
-    add(name, [&](std::string& out) { item::append_scalar(out, Type::S, value); });
-  }
-  void bytes(std::string_view name, std::string_view value) {
-    add(name, [&](std::string& out) { item::append_scalar(out, Type::B, value); });
-  }
-  void number(std::string_view name, int64_t value) {
-    add(name, [&](std::string& out) { item::append_scalar(out, Type::N, item::encode_int(value)); });
-  }
-  Item finish() const { return builder_.finish(); }
-
- private:
-  item::ItemBuilder builder_;
-  std::string scratch_;
-};
-
 void add_keys_and_ours(Row& row, const Message& message) {
-  row.text(kPartition, partition_of(message.created, message.granularity));
-  row.text(kId, message.id);
-  row.number("Expires", message.expires);
-  row.number("Size", static_cast<int64_t>(message.raw.size()));
-  if (!message.user.empty()) row.text("User", mime::to_valid_utf8(message.user));
-  if (!message.peer.empty()) row.text("Peer", message.peer);
-  if (!message.tags.empty())
-    row.add(kTags, [&](std::string& out) { Value::set(Type::SS, message.tags).append_to(out); });
+  row.set(kPartition, partition_of(message.created, message.granularity));
+  row.set(kId, message.id);
+  row.set("Expires", message.expires);
+  row.set("Size", message.raw.size());
+  if (!message.user.empty()) row.set("User", mime::to_valid_utf8(message.user));
+  if (!message.peer.empty()) row.set("Peer", message.peer);
+  if (!message.tags.empty()) row.set(kTags, message.tags);
 }
 
 // Raw.Data is what came, without the last line end; nothing if it cannot be had back from that.
@@ -173,17 +147,14 @@ Item small_item(const Message& message, const std::string& hostname) {
   add_trace(content, message, hostname);
   Row row;
   add_keys_and_ours(row, message);
-  row.add("Msg", [&](std::string& out) { append_msg(out, message, content, without_end); });
-  if (!data) row.bytes("Bytes", message.raw);
-  return row.finish();
+  row.set_with("Msg", [&](std::string& out) { append_msg(out, message, content, without_end); });
+  if (!data) row.set("Bytes", store::Binary(message.raw));
+  return row;
 }
 
 // The keys of a chunk.
 Row chunk_row(const std::string& body, size_t number) {
-  Row row;
-  row.text(kPartition, "chunks|" + body);
-  row.text(kId, fmt::format("{:06}", number));
-  return row;
+  return Row().set(kPartition, "chunks|" + body).set(kId, fmt::format("{:06}", number));
 }
 
 Item large_item(const Message& message, const std::string& hostname) {
@@ -194,11 +165,11 @@ Item large_item(const Message& message, const std::string& hostname) {
   add_trace(content, message, hostname);
   Row row;
   add_keys_and_ours(row, message);
-  row.add("Msg", [&](std::string& out) { append_msg(out, message, content, {}); });
-  row.bytes("Head", head);
-  row.number("Chunks", static_cast<int64_t>(message.chunks));
-  row.text("Body", message.body);
-  return row.finish();
+  row.set_with("Msg", [&](std::string& out) { append_msg(out, message, content, {}); });
+  row.set("Head", store::Binary(head));
+  row.set("Chunks", message.chunks);
+  row.set("Body", message.body);
+  return row;
 }
 
 std::string text_in(ValueView map, std::string_view name) {
@@ -228,11 +199,7 @@ std::optional<Granularity> granularity_of(std::string_view partition) {
 }  // namespace
 
 store::TablePlan messages_plan(const std::string& table) {
-  store::TableDefinition definition{.name = table};
-  definition.billing_mode = store::BillingMode::pay_per_request;
-  definition.attributes = {{kPartition, Type::S}, {kId, Type::S}};
-  definition.key_schema = {{kPartition, store::KeyRole::hash}, {kId, store::KeyRole::range}};
-  return {.definition = std::move(definition), .time_to_live = "Expires"};
+  return store::plan_table(table, {{kPartition, Type::S}, {kId, Type::S}}, "Expires");
 }
 
 std::optional<Item> to_item(const Message& message, const std::string& hostname) {
@@ -246,9 +213,9 @@ std::vector<Item> to_chunks(const Message& message) {
   std::vector<Item> chunks;
   for (size_t at = 0; at < message.raw.size(); at += kChunk) {
     auto row = chunk_row(message.body, chunks.size());
-    row.number("Expires", message.expires);
-    row.bytes("Data", std::string_view(message.raw).substr(at, kChunk));
-    chunks.push_back(row.finish());
+    row.set("Expires", message.expires);
+    row.set("Data", store::Binary(std::string_view(message.raw).substr(at, kChunk)));
+    chunks.push_back(row);
   }
   return chunks;
 }
@@ -274,36 +241,28 @@ std::optional<Message> to_message(item::ItemView row) {
   // mhdynamo's have no size of their own; without the message there is nothing else to go by.
   message.size =
       message.whole && msg ? message.raw.size() : static_cast<uint64_t>(store::number_of(row, "Size"));
-  const auto read = row.find(kRead);
-  message.read = read && read->type() == Type::BOOL && read->boolean();
+  message.read = store::flag_of(row, kRead);
   if (const auto tags = row.find(kTags); tags && tags->type() == Type::SS)
     for (item::Elements elements(*tags); elements.next();) message.tags.emplace_back(elements.content());
   std::ranges::sort(message.tags);
   return message;
 }
 
-store::Projection without_message() {
-  return {.text = "CreatedDate, ID, Expires, Chunks, Body, #size, Tags, #read",
-          .names = {{"#size", "Size"}, {"#read", kRead}}};
+std::vector<std::string> without_message() {
+  return {kPartition, kId, "Expires", "Chunks", "Body", "Size", kTags, kRead};
 }
 
 Item key_of(const std::string& id, Granularity granularity) {
-  Row row;
-  row.text(kPartition, partition_of(created_of(id).value_or(0), granularity));
-  row.text(kId, id);
-  return row.finish();
+  return Row().set(kPartition, partition_of(created_of(id).value_or(0), granularity)).set(kId, id);
 }
 
 std::vector<Item> chunk_keys(const Message& message) {
   std::vector<Item> keys;
-  for (size_t i = 0; i < message.chunks; ++i) keys.push_back(chunk_row(message.body, i).finish());
+  for (size_t i = 0; i < message.chunks; ++i) keys.push_back(chunk_row(message.body, i));
   return keys;
 }
 
-std::string chunk_bytes(item::ItemView row) {
-  const auto data = row.find("Data");
-  return data && data->type() == Type::B ? std::string(data->content()) : std::string();
-}
+std::string chunk_bytes(item::ItemView row) { return store::binary_of(row, "Data"); }
 
 std::string received_value(const Message& message, const std::string& hostname) {
   return fmt::format("from {} by {} (Tabella)\r\n          id {}; {}", message.helo, hostname,

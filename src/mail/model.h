@@ -18,7 +18,6 @@
 
 #include "item/value.h"
 #include "mail/id.h"
-#include "store/batches.h"
 #include "store/tables.h"
 
 namespace tabella::mail {
@@ -52,8 +51,8 @@ std::vector<item::Item> to_chunks(const Message& message);
 // Nothing if it is no message.
 std::optional<Message> to_message(item::ItemView row);
 
-// What it takes to know of a message and to delete it: all but its text, and little to read.
-store::Projection without_message();
+// The attributes that it takes to know of a message and to delete it: all but its text, and little to read.
+std::vector<std::string> without_message();
 
 item::Item key_of(const std::string& id, Granularity granularity);
 std::vector<item::Item> chunk_keys(const Message& message);

@@ -47,12 +47,7 @@ Async<void> Indexer::start_over(const std::string& indexed_to, uint64_t traits) 
 Async<Indexer::Inventory> Indexer::take_inventory(const Progress& progress) {
   Inventory inventory;
   Pace pace;
-  const auto projection = without_message();
-  store::ScanRequest request;
-  request.options.table = mail_.options().messages;
-  request.options.consistent = true;
-  request.options.projection = projection.text;
-  request.options.attributes.names = projection.names;
+  store::ScanRequest request = store::Scan(mail_.options().messages).only(without_message()).consistent();
   while (true) {
     auto page = co_await mail_.store().scan(request);
     if (!page) co_return error_of(page);

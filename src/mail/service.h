@@ -39,6 +39,7 @@
 #include "smtp/session.h"
 #include "store/batches.h"
 #include "store/long_work.h"
+#include "store/rows.h"
 #include "store/store.h"
 
 namespace tabella::mail {
@@ -162,14 +163,14 @@ class Mail {
   store::Async<void> remove_some(std::span<const std::string> ids, bool noted);
   store::Async<void> forget(std::vector<std::string> ids);
   store::Async<std::map<std::string, Message>> read_rows(std::span<const std::string> ids,
-                                                         std::optional<store::Projection> projection);
+                                                         std::vector<std::string> only);
   store::Async<void> load_page(MessagePage& page, Load load, Pace& pace);
   std::vector<std::string> partitions(std::string_view after, Granularity granularity) const;
   std::vector<std::string> partitions(std::string_view after) const;
   store::Async<std::vector<Message>> next_of(Granularity granularity, const std::string& after,
                                              const std::string& until, size_t most, Load load,
                                              std::string& complete_to, Pace& pace);
-  store::QueryRequest query_partition(const std::string& partition, const std::string& after) const;
+  store::Query query_partition(const std::string& partition, const std::string& after) const;
   // The ids of the tail that match, newest first.
   store::Async<std::vector<std::string>> find_in_tail(const Filter& filter, std::string after, Pace& pace);
   store::Async<MessagePage> find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,

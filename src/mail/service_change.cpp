@@ -6,7 +6,6 @@
 
 namespace tabella::mail {
 
-using item::Value;
 using store::Async;
 using store::error_of;
 
@@ -140,14 +139,10 @@ Async<bool> Mail::set_read(std::string id, bool read) {
   auto message = co_await load(id);
   if (!message) co_return error_of(message);
   if (!*message) co_return false;
-  store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
-  request.update = "SET #r = :r";
-  request.options.condition = "attribute_exists(ID)";
-  request.options.attributes.names.emplace().emplace_back("#r", kRead);
-  auto values = Value::map();
-  values.set_member(":r", Value::boolean(read));
-  request.options.attributes.values = item::encode_item(values);
-  auto updated = co_await store_.update_item(std::move(request));
+  auto updated =
+      co_await store_.update_item(store::Update(options_.messages, key_of(id, (*message)->granularity))
+                                      .set(kRead, read)
+                                      .when(store::exists(kId)));
   if (!updated && updated.error().code == store::ErrorCode::conditional_check_failed) co_return false;
   if (!updated) co_return error_of(updated);
   auto labelled = read ? co_await index_.add_label(kReadLabel, id, (*message)->expires)
@@ -162,16 +157,13 @@ Async<bool> Mail::set_tags(std::string id, std::vector<std::string> tags) {
   if (!*message) co_return false;
   std::ranges::sort(tags);
   tags.erase(std::ranges::unique(tags).begin(), tags.end());
-  store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
-  request.update = tags.empty() ? "REMOVE #t" : "SET #t = :t";
-  request.options.condition = "attribute_exists(ID)";
-  request.options.attributes.names.emplace().emplace_back("#t", kTags);
-  if (!tags.empty()) {
-    auto values = Value::map();
-    values.set_member(":t", Value::set(item::Type::SS, tags));
-    request.options.attributes.values = item::encode_item(values);
-  }
-  auto updated = co_await store_.update_item(std::move(request));
+  auto update =
+      store::Update(options_.messages, key_of(id, (*message)->granularity)).when(store::exists(kId));
+  if (tags.empty())
+    update.remove(kTags);
+  else
+    update.set(kTags, tags);
+  auto updated = co_await store_.update_item(std::move(update));
   if (!updated && updated.error().code == store::ErrorCode::conditional_check_failed) co_return false;
   if (!updated) co_return error_of(updated);
   for (const auto& tag : tags) {

@@ -9,7 +9,6 @@
 namespace tabella::mail {
 
 using item::Item;
-using item::Value;
 using store::Async;
 using store::error_of;
 
@@ -49,24 +48,17 @@ std::vector<std::string> Mail::partitions(std::string_view after) const {
   return names;
 }
 
-store::QueryRequest Mail::query_partition(const std::string& partition, const std::string& after) const {
-  store::QueryRequest request;
-  request.options.table = options_.messages;
-  request.options.consistent = true;
-  request.key_condition = after.empty() ? "CreatedDate = :p" : "CreatedDate = :p AND ID > :a";
-  auto values = Value::map();
-  values.set_member(":p", Value::string(partition));
-  if (!after.empty()) values.set_member(":a", Value::string(after));
-  request.options.attributes.values = item::encode_item(values);
-  return request;
+store::Query Mail::query_partition(const std::string& partition, const std::string& after) const {
+  auto query = store::Query(options_.messages).partition(kPartition, partition).consistent();
+  if (!after.empty()) query.after(kId, after);
+  return query;
 }
 
 Async<std::vector<std::string>> Mail::tail(std::string after, Pace& pace) {
   std::vector<std::string> ids;
   const auto seconds = now() / kSecond;
   for (const auto& partition : partitions(after)) {
-    auto request = query_partition(partition, after);
-    request.options.projection = "ID, Expires";
+    store::QueryRequest request = query_partition(partition, after).only({kId, "Expires"});
     while (true) {
       if (!co_await pace.go_on()) co_return search::too_late();
       auto page = co_await store_.query(request);
@@ -90,7 +82,7 @@ Async<std::vector<Message>> Mail::next_of(Granularity granularity, const std::st
   std::vector<Message> messages;
   size_t bytes = 0;
   for (const auto& partition : partitions(after, granularity)) {
-    auto request = query_partition(partition, after);
+    store::QueryRequest request = query_partition(partition, after);
     while (true) {
       request.options.limit = static_cast<int64_t>(std::max<size_t>(most - messages.size(), 1));
       if (!co_await pace.go_on()) co_return search::too_late();
@@ -257,8 +249,8 @@ Async<void> Mail::load_page(MessagePage& page, Load load, Pace& pace) {
     if (!co_await pace.go_on()) co_return search::too_late();
     const auto some = std::span(page.ids).subspan(at, std::min(kLoadedAtOnce, page.ids.size() - at));
     const bool room = bytes < kPageBytes;
-    auto rows = co_await read_rows(
-        some, load == Load::head && room ? std::optional<store::Projection>() : without_message());
+    auto only = load == Load::head && room ? std::vector<std::string>() : without_message();
+    auto rows = co_await read_rows(some, std::move(only));
     if (!rows) co_return error_of(rows);
     for (const auto& id : some) {
       const auto row = rows->find(id);
@@ -323,9 +315,8 @@ Async<std::optional<Message>> Mail::load(std::string id, Load load) {
 }
 
 Async<std::vector<Message>> Mail::load_some(std::vector<std::string> ids, Load load) {
-  std::optional<store::Projection> projection;
-  if (load == Load::keys) projection = without_message();
-  auto rows = co_await read_rows(ids, std::move(projection));
+  auto only = load == Load::keys ? without_message() : std::vector<std::string>();
+  auto rows = co_await read_rows(ids, std::move(only));
   if (!rows) co_return error_of(rows);
   std::vector<Message> messages;
   for (const auto& id : ids) {
@@ -342,7 +333,7 @@ Async<std::vector<Message>> Mail::load_some(std::vector<std::string> ids, Load l
 
 // Those that are there, by id.
 Async<std::map<std::string, Message>> Mail::read_rows(std::span<const std::string> ids,
-                                                      std::optional<store::Projection> projection) {
+                                                      std::vector<std::string> only) {
   std::map<std::string, Message> found;
   const auto seconds = now() / kSecond;
   // Nearly all are in partitions of the granularity that is set; the others are looked for then.
@@ -353,7 +344,7 @@ Async<std::map<std::string, Message>> Mail::read_rows(std::span<const std::strin
       if (!found.contains(id) && (granularities_ >> static_cast<unsigned>(granularity) & 1))
         keys.push_back(key_of(id, granularity));
     if (keys.empty()) continue;
-    auto rows = co_await store::get_all(store_, options_.messages, std::move(keys), projection);
+    auto rows = co_await store::get_all(store_, options_.messages, std::move(keys), only);
     if (!rows) co_return error_of(rows);
     for (const auto& row : *rows)
       if (auto message = to_message(row); message && message->expires > seconds)

@@ -14,16 +14,21 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "store/pause.h"
+#include "store/rows.h"
 
 namespace tabella::schedule {
 
 namespace asio = boost::asio;
 using asio::awaitable;
-using item::Value;
 using std::chrono::milliseconds;
+using store::absent;
 using store::Async;
+using store::differs;
+using store::equals;
 using store::ErrorCode;
+using store::exists;
 using store::Result;
+using store::Update;
 
 namespace {
 
@@ -49,58 +54,21 @@ std::optional<int64_t> sooner(std::optional<int64_t> a, std::optional<int64_t> b
   return std::min(*a, *b);
 }
 
-// A conditional change of a row, put together.
-class Change {
- public:
-  Change(const std::string& table, const std::string& id) {
-    request_.table = table;
-    request_.key = key_of(id);
-    request_.options.return_old_on_failure = true;
-  }
-
-  Change& update(std::string text) {
-    request_.update = std::move(text);
-    return *this;
-  }
-  Change& when(std::string condition) {
-    request_.options.condition = std::move(condition);
-    return *this;
-  }
-  Change& name(std::string reference, std::string attribute) {
-    names_.emplace_back(std::move(reference), std::move(attribute));
-    return *this;
-  }
-  Change& value(std::string_view reference, Value value) {
-    values_.set_member(reference, std::move(value));
-    return *this;
-  }
-  Change& returning(store::ReturnValues returned) {
-    request_.options.return_values = returned;
-    return *this;
-  }
-
-  store::UpdateItemRequest request() {
-    if (!names_.empty()) request_.options.attributes.names = std::move(names_);
-    if (!values_.elements().empty()) request_.options.attributes.values = item::encode_item(values_);
-    return std::move(request_);
-  }
-
- private:
-  store::UpdateItemRequest request_;
-  store::Names names_;
-  Value values_ = Value::map();
-};
+// Changes a timer's row.
+Update change(const std::string& table, const std::string& id) {
+  return Update(table, key_of(id)).return_old_on_failure();
+}
 
 // Ends a timer: its row leaves the index, and goes by time to live.
-Change ended(const std::string& table, const std::string& id, TimePoint now) {
+Update ended(const std::string& table, const std::string& id, TimePoint now, const std::string& end) {
   const auto expires = std::chrono::duration_cast<std::chrono::seconds>(now.time_since_epoch() + kKeepDone);
-  Change change(table, id);
-  change.update("SET expires = :expires, #end = :end REMOVE #owner, due, #shard, payload")
-      .name("#end", "end")
-      .name("#owner", "owner")
-      .name("#shard", "shard")
-      .value(":expires", Value::integer(expires.count()));
-  return change;
+  return change(table, id)
+      .set("expires", expires.count())
+      .set("end", end)
+      .remove("owner")
+      .remove("due")
+      .remove("shard")
+      .remove("payload");
 }
 
 bool failed_its_condition(const store::Error& error) {
@@ -136,12 +104,8 @@ void Schedule::on(std::string kind, Handler handler) {
 // the meantime, and must not come back.
 Async<void> Schedule::put(Timer timer) {
   const auto nonce = make_uuid();
-  store::PutItemRequest request{.table = options_.table, .item = to_item(timer, nonce), .options = {}};
-  request.options.condition = "attribute_not_exists(nonce) OR nonce <> :nonce";
-  auto values = Value::map();
-  values.set_member(":nonce", Value::string(nonce));
-  request.options.attributes.values = item::encode_item(values);
-  auto written = co_await store_.put_item(std::move(request));
+  auto written = co_await store_.put_item(
+      store::Put(options_.table, to_item(timer, nonce)).when(absent("nonce") || differs("nonce", nonce)));
   if (!written && !failed_its_condition(written.error()))
     co_return std::unexpected(std::move(written).error());
   wake_for(timer.at);
@@ -150,16 +114,13 @@ Async<void> Schedule::put(Timer timer) {
 
 Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
   const auto nonce = make_uuid();
-  auto changed = co_await store_.update_item(
-      Change(options_.table, id)
-          .update("SET due = :at, #at = :at, nonce = :nonce, attempt = :none REMOVE #owner")
-          .when("attribute_exists(due) AND nonce <> :nonce")
-          .name("#at", "at")
-          .name("#owner", "owner")
-          .value(":at", Value::integer(epoch_milliseconds(at)))
-          .value(":nonce", Value::string(nonce))
-          .value(":none", Value::integer(0))
-          .request());
+  auto changed = co_await store_.update_item(change(options_.table, id)
+                                                 .set("due", epoch_milliseconds(at))
+                                                 .set("at", epoch_milliseconds(at))
+                                                 .set("nonce", nonce)
+                                                 .set("attempt", 0)
+                                                 .remove("owner")
+                                                 .when(exists("due") && differs("nonce", nonce)));
   wake_for(at);
   if (changed) co_return true;
   const auto& error = changed.error();
@@ -185,11 +146,8 @@ Async<Cancelled> Schedule::cancel(std::string id) {
   const auto token = make_uuid();
   const auto while_running = token + "/running";
   for (int i = 0; i < kCancelTries; ++i) {
-    auto changed =
-        co_await store_.update_item(ended(options_.table, id, clock_.now())
-                                        .when("attribute_exists(due) AND attribute_not_exists(#owner)")
-                                        .value(":end", Value::string(token))
-                                        .request());
+    auto changed = co_await store_.update_item(
+        ended(options_.table, id, clock_.now(), token).when(exists("due") && absent("owner")));
     if (changed) co_return Cancelled::yes;
     const auto& error = changed.error();
     if (!failed_its_condition(error)) co_return std::unexpected(error);
@@ -201,11 +159,8 @@ Async<Cancelled> Schedule::cancel(std::string id) {
     const auto owner = owner_of(**row);
     if (owner.empty()) continue;  // it has just been given up
     // Somebody is at it: a row that is done is not tried again.
-    changed = co_await store_.update_item(ended(options_.table, id, clock_.now())
-                                              .when("#owner = :owner")
-                                              .value(":owner", Value::string(owner))
-                                              .value(":end", Value::string(while_running))
-                                              .request());
+    changed = co_await store_.update_item(
+        ended(options_.table, id, clock_.now(), while_running).when(equals("owner", owner)));
     if (changed) co_return Cancelled::running;
     if (!failed_its_condition(changed.error())) co_return std::unexpected(std::move(changed).error());
   }
@@ -319,14 +274,8 @@ Async<std::optional<int64_t>> Schedule::look() {
 }
 
 Async<std::optional<int64_t>> Schedule::look_at(int shard) {
-  store::QueryRequest request;
-  request.options.table = options_.table;
-  request.options.index = kIndex;
-  request.key_condition = "#shard = :shard";
-  request.options.attributes.names = store::Names{{"#shard", "shard"}};
-  auto values = Value::map();
-  values.set_member(":shard", Value::string(shard_name(shard)));
-  request.options.attributes.values = item::encode_item(values);
+  store::QueryRequest request =
+      store::Query(options_.table).index(kIndex).partition("shard", shard_name(shard));
   std::optional<int64_t> next;
   auto& before = seen_[static_cast<size_t>(shard)];
   SeenRows seen;
@@ -440,19 +389,14 @@ awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
 }
 
 Async<std::optional<ClaimedRow>> Schedule::claim(const DueRow& row, const std::string& owner) {
-  Change change(options_.table, row.id);
-  change.update("SET #owner = :owner, due = :until, attempt = attempt + :one")
-      .name("#owner", "owner")
-      .value(":owner", Value::string(owner))
-      .value(":until", Value::integer(now() + options_.lease.count()))
-      .value(":seen", Value::integer(row.due))
-      .value(":one", Value::integer(1))
-      .returning(store::ReturnValues::all_new);
-  if (row.owner.empty())
-    change.when("due = :seen AND attribute_not_exists(#owner)");
-  else
-    change.when("due = :seen AND #owner = :before").value(":before", Value::string(row.owner));
-  auto changed = co_await store_.update_item(change.request());
+  auto changed =
+      co_await store_.update_item(change(options_.table, row.id)
+                                      .set("owner", owner)
+                                      .set("due", now() + options_.lease.count())
+                                      .add("attempt", 1)
+                                      .when(equals("due", row.due))
+                                      .when(row.owner.empty() ? absent("owner") : equals("owner", row.owner))
+                                      .returning(store::ReturnValues::all_new));
   if (changed && !changed->attributes)
     co_return store::fail(ErrorCode::internal, "the store did not return the row that it changed");
   if (changed) co_return std::optional(to_claimed_row(*changed->attributes));
@@ -485,11 +429,8 @@ awaitable<bool> Schedule::handle(const ClaimedRow& row) {
 }
 
 Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
-  auto made = was_made(co_await store_.update_item(ended(options_.table, id, clock_.now())
-                                                       .when("#owner = :owner")
-                                                       .value(":owner", Value::string(owner))
-                                                       .value(":end", Value::string(owner))
-                                                       .request()));
+  auto made = was_made(co_await store_.update_item(
+      ended(options_.table, id, clock_.now(), owner).when(equals("owner", owner))));
   if (!made) co_return std::unexpected(std::move(made).error());
   co_return Result<>{};
 }
@@ -497,13 +438,10 @@ Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
 Async<void> Schedule::retry(const std::string& id, const std::string& owner, int attempt) {
   const auto pause =
       std::min(options_.first_retry * (int64_t{1} << std::clamp(attempt - 1, 0, 30)), options_.longest_retry);
-  auto made = was_made(co_await store_.update_item(Change(options_.table, id)
-                                                       .update("SET due = :due REMOVE #owner")
-                                                       .when("#owner = :owner")
-                                                       .name("#owner", "owner")
-                                                       .value(":owner", Value::string(owner))
-                                                       .value(":due", Value::integer(now() + pause.count()))
-                                                       .request()));
+  auto made = was_made(co_await store_.update_item(change(options_.table, id)
+                                                       .set("due", now() + pause.count())
+                                                       .remove("owner")
+                                                       .when(equals("owner", owner))));
   if (!made) co_return std::unexpected(std::move(made).error());
   wake_for(clock_.now() + pause);
   co_return Result<>{};
@@ -531,14 +469,9 @@ awaitable<void> Schedule::keep_claims() {
 }
 
 awaitable<void> Schedule::keep(std::string id, std::shared_ptr<Claim> mine) {
-  const auto kept =
-      co_await store_.update_item(Change(options_.table, id)
-                                      .update("SET due = :until")
-                                      .when("#owner = :owner")
-                                      .name("#owner", "owner")
-                                      .value(":owner", Value::string(mine->owner))
-                                      .value(":until", Value::integer(now() + options_.lease.count()))
-                                      .request());
+  const auto kept = co_await store_.update_item(change(options_.table, id)
+                                                    .set("due", now() + options_.lease.count())
+                                                    .when(equals("owner", mine->owner)));
   if (!kept && !failed_its_condition(kept.error()))
     log::warning("timer {} could not be kept: {}", id, kept.error().message);
 }

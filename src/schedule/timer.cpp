@@ -9,7 +9,6 @@
 namespace tabella::schedule {
 namespace {
 
-using item::Value;
 using store::number_of;
 using store::text_of;
 
@@ -25,35 +24,28 @@ int shard_of(std::string_view id) {
 std::string shard_name(int shard) { return fmt::format("{:02}", shard); }
 
 store::TablePlan plan(const std::string& table) {
-  store::TableDefinition definition{.name = table};
-  definition.billing_mode = store::BillingMode::pay_per_request;
-  definition.attributes = {{"id", item::Type::S}, {"shard", item::Type::S}, {"due", item::Type::N}};
-  definition.key_schema = {{"id", store::KeyRole::hash}};
+  auto plan = store::plan_table(table, {{"id", item::Type::S}}, "expires");
+  plan.definition.attributes.push_back({"shard", item::Type::S});
+  plan.definition.attributes.push_back({"due", item::Type::N});
   store::IndexDefinition index{.name = kIndex};
   index.key_schema = {{"shard", store::KeyRole::hash}, {"due", store::KeyRole::range}};
   index.projection = store::ProjectionType::include;
   index.non_key_attributes = {{"kind", "owner"}};
-  definition.global_indexes = {{index}};
-  return {.definition = std::move(definition), .time_to_live = "expires"};
+  plan.definition.global_indexes = {{index}};
+  return plan;
 }
 
-item::Item key_of(const std::string& id) {
-  auto key = Value::map();
-  key.set_member("id", Value::string(id));
-  return item::encode_item(key);
-}
+item::Item key_of(const std::string& id) { return store::Row().set("id", id); }
 
 item::Item to_item(const Timer& timer, const std::string& nonce) {
-  auto row = Value::map();
-  row.set_member("id", Value::string(timer.id));
-  row.set_member("kind", Value::string(timer.kind));
-  row.set_member("shard", Value::string(shard_name(shard_of(timer.id))));
-  row.set_member("at", Value::integer(epoch_milliseconds(timer.at)));
-  row.set_member("due", Value::integer(epoch_milliseconds(timer.at)));
-  if (!timer.payload.empty()) row.set_member("payload", Value::string(timer.payload));
-  row.set_member("attempt", Value::integer(0));
-  row.set_member("nonce", Value::string(nonce));
-  return item::encode_item(row);
+  auto row = store::Row()
+                 .set("id", timer.id)
+                 .set("kind", timer.kind)
+                 .set("shard", shard_name(shard_of(timer.id)))
+                 .set("at", epoch_milliseconds(timer.at))
+                 .set("due", epoch_milliseconds(timer.at));
+  if (!timer.payload.empty()) row.set("payload", timer.payload);
+  return row.set("attempt", 0).set("nonce", nonce);
 }
 
 DueRow to_due_row(item::ItemView row) {

@@ -10,10 +10,11 @@
 namespace tabella::search {
 
 using item::Item;
-using item::Value;
 using store::Async;
 using store::BatchWrite;
+using store::Binary;
 using store::error_of;
+using store::Row;
 
 namespace {
 
@@ -27,27 +28,18 @@ constexpr size_t kMostInRow = 300 * 1024;  // of a document: an item holds 400 K
 constexpr size_t kMostRows = 16;           // of a document
 constexpr int64_t kSlack = 24 * 3600;      // rows of a segment outlive its documents, but not for long
 
-Value row_of(const std::string& part, const std::string& name) {
-  auto row = Value::map();
-  row.set_member(kPart, Value::string(part));
-  row.set_member(kName, Value::string(name));
-  return row;
+Row row_of(const std::string& part, const std::string& name) {
+  return Row().set(kPart, part).set(kName, name);
 }
-Item key_of(const std::string& part, const std::string& name) {
-  return item::encode_item(row_of(part, name));
-}
+Item key_of(const std::string& part, const std::string& name) { return row_of(part, name); }
 
-Item row_with(const std::string& part, const std::string& name, std::string body, int64_t expires) {
+Item row_with(const std::string& part, const std::string& name, std::string_view body, int64_t expires) {
   auto row = row_of(part, name);
-  if (!body.empty()) row.set_member(kBody, Value::binary(std::move(body)));
-  row.set_member(kExpires, Value::integer(expires));
-  return item::encode_item(row);
+  if (!body.empty()) row.set(kBody, Binary(body));
+  return row.set(kExpires, expires);
 }
 
-std::string body_of(item::ItemView row) {
-  const auto body = row.find(kBody);
-  return body && body->type() == item::Type::B ? std::string(body->content()) : std::string();
-}
+std::string body_of(item::ItemView row) { return store::binary_of(row, kBody); }
 
 std::string segment_part(const std::string& id) { return "segment|" + id; }
 std::string document_part(const std::string& id) { return "document|" + id; }
@@ -56,11 +48,7 @@ std::string label_part(const std::string& label) { return "label|" + label; }
 }  // namespace
 
 store::TablePlan Index::plan(const std::string& table) {
-  store::TableDefinition definition{.name = table};
-  definition.billing_mode = store::BillingMode::pay_per_request;
-  definition.attributes = {{kPart, item::Type::S}, {kName, item::Type::S}};
-  definition.key_schema = {{kPart, store::KeyRole::hash}, {kName, store::KeyRole::range}};
-  return {.definition = std::move(definition), .time_to_live = kExpires};
+  return store::plan_table(table, {{kPart, item::Type::S}, {kName, item::Type::S}}, kExpires);
 }
 
 Async<Manifest> Index::manifest() {
@@ -73,20 +61,13 @@ Async<Manifest> Index::manifest() {
 
 Async<bool> Index::commit(Manifest next) {
   const auto nonce = make_uuid();
-  auto row = row_of(kManifest, kManifest);
-  row.set_member("version", Value::integer(next.version + 1));
-  row.set_member("nonce", Value::string(nonce));
-  row.set_member(kBody, Value::binary(encode(next)));
-  store::PutItemRequest request{.table = table_, .item = item::encode_item(row)};
-  if (next.version == 0) {
-    request.options.condition = "attribute_not_exists(version)";
-  } else {
-    request.options.condition = "version = :v";
-    auto values = Value::map();
-    values.set_member(":v", Value::integer(next.version));
-    request.options.attributes.values = item::encode_item(values);
-  }
-  const auto put = co_await store_.put_item(std::move(request));
+  auto row = row_of(kManifest, kManifest)
+                 .set("version", next.version + 1)
+                 .set("nonce", nonce)
+                 .set(kBody, Binary(encode(next)));
+  const auto put = co_await store_.put_item(
+      store::Put(table_, row)
+          .when(next.version == 0 ? store::absent("version") : store::equals("version", next.version)));
   if (put) co_return true;
   if (put.error().code != store::ErrorCode::conditional_check_failed) co_return std::unexpected(put.error());
   // An answer may have been lost, and the put sent again: the row says whose it is.
@@ -109,8 +90,8 @@ Async<SegmentInfo> Index::write_segment(SegmentBlocks blocks, std::vector<Entry>
   const auto part = segment_part(info.id);
   const auto expires = info.last_expiry + kSlack;
   std::vector<BatchWrite> writes;
-  const auto add = [&](const std::string& name, std::string& body) {
-    writes.push_back({.put = true, .item = row_with(part, name, std::move(body), expires)});
+  const auto add = [&](const std::string& name, const std::string& body) {
+    writes.push_back({.put = true, .item = row_with(part, name, body, expires)});
   };
   add("d", blocks.directory);
   for (size_t i = 0; i < blocks.terms.size(); ++i) add(term_block(i), blocks.terms[i]);
@@ -185,11 +166,11 @@ Async<void> Index::put_documents(const std::vector<Document>& documents) {
     const size_t rows = std::clamp<size_t>((bytes.size() + kMostInRow - 1) / kMostInRow, 1, kMostRows);
     for (size_t i = 0; i < rows; ++i) {
       auto row = row_of(document_part(document.id), std::to_string(i));
-      auto body = bytes.substr(std::min(i * kMostInRow, bytes.size()), kMostInRow);
-      if (!body.empty()) row.set_member(kBody, Value::binary(std::move(body)));
-      row.set_member(kExpires, Value::integer(document.expires));
-      if (i == 0 && rows > 1) row.set_member("more", Value::integer(static_cast<int64_t>(rows - 1)));
-      writes.push_back({.put = true, .item = item::encode_item(row)});
+      const auto body = std::string_view(bytes).substr(std::min(i * kMostInRow, bytes.size()), kMostInRow);
+      if (!body.empty()) row.set(kBody, Binary(body));
+      row.set(kExpires, document.expires);
+      if (i == 0 && rows > 1) row.set("more", rows - 1);
+      writes.push_back({.put = true, .item = row});
     }
   }
   co_return co_await store::write_all(store_, table_, std::move(writes));
@@ -246,12 +227,9 @@ Async<void> Index::add_label(std::string label, std::string id, int64_t expires)
       co_await store_.put_item({.table = table_, .item = row_with(label_part(label), id, {}, expires)});
   if (!put) co_return error_of(put);
   // The label is there as long as the last document that has it.
-  store::PutItemRequest request{.table = table_, .item = row_with("labels", label, {}, expires)};
-  request.options.condition = "attribute_not_exists(expires) OR expires < :e";
-  auto values = Value::map();
-  values.set_member(":e", Value::integer(expires));
-  request.options.attributes.values = item::encode_item(values);
-  auto raised = co_await store_.put_item(std::move(request));
+  auto raised =
+      co_await store_.put_item(store::Put(table_, row_with("labels", label, {}, expires))
+                                   .when(store::absent(kExpires) || store::less(kExpires, expires)));
   if (!raised && raised.error().code != store::ErrorCode::conditional_check_failed)
     co_return error_of(raised);
   co_return store::Result<void>();
@@ -269,15 +247,8 @@ Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("la
 
 Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
   constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
-  store::QueryRequest request;
-  request.options.table = table_;
-  request.options.consistent = true;
-  request.options.limit = kAtOnce;
-  request.key_condition = "part = :p";
-  auto values = Value::map();
-  values.set_member(":p", Value::string(part));
-  request.options.attributes.values = item::encode_item(values);
-  auto rows = co_await store::query_all(store_, std::move(request));
+  auto rows = co_await store::query_all(
+      store_, store::Query(table_).partition(kPart, part).consistent().limit(kAtOnce));
   if (!rows) co_return error_of(rows);
   std::vector<std::string> names;
   for (const auto& row : *rows)
@@ -286,11 +257,7 @@ Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
 }
 
 Async<void> Index::remove_all_rows(const std::function<void(size_t)>& removed) {
-  store::ScanRequest request;
-  request.options.table = table_;
-  request.options.consistent = true;
-  request.options.projection = "part, #n";
-  request.options.attributes.names.emplace().emplace_back("#n", kName);
+  store::ScanRequest request = store::Scan(table_).only({kPart, kName}).consistent();
   size_t count = 0;
   while (true) {
     auto page = co_await store_.scan(request);

@@ -6,6 +6,7 @@
 
 #include "store/breather.h"
 #include "store/pause.h"
+#include "store/rows.h"
 
 namespace tabella::store {
 namespace {
@@ -56,14 +57,17 @@ Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> w
 }
 
 Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<Item> keys,
-                                 std::optional<Projection> projection) {
+                                 std::vector<std::string> only) {
   std::vector<Item> items;
   std::deque<Item> left(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end()));
   Breather breather;
   for (int tries = 0; !left.empty();) {
     BatchGetTable part{.table = table, .consistent = true};
-    if (projection) part.projection = projection->text;
-    if (projection && !projection->names.empty()) part.attributes.names = projection->names;
+    if (!only.empty()) {
+      References references;
+      part.projection = references.list(only);
+      part.attributes = std::move(references).attributes();
+    }
     while (!left.empty() && part.keys.size() < kMostGets) {
       part.keys.push_back(std::move(left.front()));
       left.pop_front();

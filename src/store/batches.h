@@ -1,7 +1,6 @@
 // Many items at once: as many batches as it takes, and what a store did not get to done again.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,15 +11,9 @@ namespace tabella::store {
 // Each item on its own: some may be written when others fail. The same item twice is refused by the store.
 Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> writes);
 
-// How much of each item is wanted.
-struct Projection {
-  std::string text;
-  Names names;
-};
-
-// Those that are there, in no order. With strong consistency.
+// Those that are there, in no order. With strong consistency. `only`: nothing of them but these attributes.
 Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<Item> keys,
-                                 std::optional<Projection> projection = {});
+                                 std::vector<std::string> only = {});
 
 // The items of all pages.
 Async<std::vector<Item>> query_all(Store& store, QueryRequest request);

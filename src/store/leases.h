@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "store/rows.h"
 #include "store/store.h"
 #include "store/tables.h"
 
@@ -55,8 +56,10 @@ class Leases {
 
  private:
   bool seen_long_enough(const Lease& lease) const;
-  struct Change;
-  Async<std::optional<Lease>> change(std::string shard, Change what);
+  Item key_of(const std::string& shard) const;
+  Update own(const Lease& lease, const std::string& beat) const;
+  // `beat` tells whether the update was made, where its answer was lost.
+  Async<std::optional<Lease>> change(std::string shard, std::string beat, Update update);
 
   struct Seen {
     std::string beat;

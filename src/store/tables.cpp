@@ -208,6 +208,17 @@ Async<std::vector<std::string>> lacking(Store& store, const TablePlan& plan) {
 
 }  // namespace
 
+TablePlan plan_table(std::string name, std::vector<AttributeDefinition> keys,
+                     std::optional<std::string> time_to_live) {
+  TableDefinition definition{.name = std::move(name)};
+  definition.billing_mode = BillingMode::pay_per_request;
+  for (const auto& key : keys)
+    definition.key_schema.push_back(
+        {.name = key.name, .role = definition.key_schema.empty() ? KeyRole::hash : KeyRole::range});
+  definition.attributes = std::move(keys);
+  return {.definition = std::move(definition), .time_to_live = std::move(time_to_live)};
+}
+
 Async<void> prepare_tables(Store& store, std::vector<TablePlan> plans, Missing missing,
                            std::function<bool()> stopped) {
   std::vector<std::string> lacks;

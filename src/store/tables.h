@@ -15,6 +15,10 @@ struct TablePlan {
   std::optional<std::string> time_to_live;  // the attribute with the time
 };
 
+// A table on demand with these keys: the partition key, and the sort key if there are two.
+TablePlan plan_table(std::string name, std::vector<AttributeDefinition> keys,
+                     std::optional<std::string> time_to_live = {});
+
 enum class Missing { create, refuse };
 
 // Makes the tables, indexes, streams and times to live that are not there yet, and waits until all are
