@@ -94,8 +94,8 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
   if (!verifier_.required())
-    if (auto parsed = parse_authorization(request); !parsed)
-      co_return std::unexpected(std::move(parsed).error());
+    if (auto parsed = protocol::parse_authorization(request); !parsed)
+      co_return std::unexpected(to_wire(std::move(parsed).error()));
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
   co_return co_await operation->run(
@@ -108,7 +108,8 @@ awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* o
   std::string unpacked;
   std::string_view body = request.body;
   if (verifier_.required())
-    if (auto verified = verifier_.verify(request); !verified) co_return verified;
+    if (auto verified = verifier_.verify(request); !verified)
+      co_return std::unexpected(to_wire(std::move(verified).error()));
   if (const auto encoding = request.header("content-encoding"); !encoding.empty()) {
     auto bytes = unpack(request, encoding);
     if (!bytes) co_return std::unexpected(std::move(bytes).error());
