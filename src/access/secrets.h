@@ -15,8 +15,9 @@ class Secrets {
  public:
   // Has no key: nothing can be sealed, and the sentence says why.
   Secrets() = default;
-  // Reads the key; makes one, readable by its owner only, if there is none and `make`. Throws
-  // std::runtime_error with a sentence for the user.
+  // Reads the key, 32 bytes in base64; makes one, readable by its owner only, if there is none and `make`.
+  // Warns of a file that others can read: where it comes from an orchestrator its mode is not ours to choose.
+  // Throws std::runtime_error with a sentence for the user.
   static Secrets from_file(const std::filesystem::path& file, bool make);
 
   // `context` says what it is for, as in "mail webhook 17"; it opens only with the same.

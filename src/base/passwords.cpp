@@ -90,6 +90,12 @@ bool Passwords::check(std::string_view user, std::string_view password) {
   return true;
 }
 
+std::optional<std::string> Passwords::fingerprint(std::string_view user, std::string_view key) const {
+  const auto found = users_.find(user);
+  if (found == users_.end()) return std::nullopt;
+  return hmac_sha256(key, found->second);
+}
+
 bool Passwords::all_plain() const {
   return std::ranges::none_of(users_, [](const auto& user) { return is_bcrypt(user.second); });
 }

@@ -27,6 +27,9 @@ class Passwords {
   // that the password is wrong.
   static constexpr int kMostWaiting = 64;
   std::atomic<int>& waiting() { return state_->waiting; }
+  // Changes when the user's password does; nothing if there is no such user. Tells nothing of the password to
+  // whoever does not have the key.
+  std::optional<std::string> fingerprint(std::string_view user, std::string_view key) const;
   // Whether all passwords are plain: what CRAM-MD5 needs.
   bool all_plain() const;
   std::optional<std::string> plain_password(std::string_view user) const;

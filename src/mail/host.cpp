@@ -1,16 +1,13 @@
 #include "mail/host.h"
 
-#include <fmt/format.h>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 #include "base/checksum.h"
 #include "base/log.h"
 
 namespace tabella::mail {
 
-namespace asio = boost::asio;
-using asio::awaitable;
+using boost::asio::awaitable;
 using smtp::Credentials;
 using smtp::Envelope;
 using smtp::Login;
@@ -40,24 +37,19 @@ class MailHost::Session final : public smtp::Host {
   awaitable<Login> may_log_in(Credentials credentials) override {
     auto* passwords = host_.passwords_;
     if (!passwords) co_return Login::right;
-    const auto as_login = [](bool right) { return right ? Login::right : Login::wrong; };
     if (!credentials.challenge.empty()) {
       const auto password = passwords->plain_password(credentials.user);
-      co_return as_login(
+      const bool right =
           password &&
-          equal_in_constant_time(to_hex(hmac_md5(*password, credentials.challenge)), credentials.digest));
+          equal_in_constant_time(to_hex(hmac_md5(*password, credentials.challenge)), credentials.digest);
+      co_return right ? Login::right : Login::wrong;
     }
-    if (!passwords->is_slow(credentials.user, credentials.password))
-      co_return as_login(passwords->check(credentials.user, credentials.password));
-    const auto waiting = wait_in_line(*passwords);
-    if (!waiting) co_return Login::busy;
-    const bool right = co_await asio::co_spawn(
-        host_.slow_,
-        [passwords, credentials]() -> awaitable<bool> {
-          co_return passwords->check(credentials.user, credentials.password);
-        },
-        asio::use_awaitable);
-    co_return as_login(right);
+    switch (co_await host_.check_->check(credentials.user, credentials.password)) {
+      case access::Verdict::right: co_return Login::right;
+      case access::Verdict::wrong: co_return Login::wrong;
+      case access::Verdict::busy: co_return Login::busy;
+    }
+    std::unreachable();
   }
 
   awaitable<Reply> take(Envelope envelope) override {

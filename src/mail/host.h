@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
-#include <boost/asio/thread_pool.hpp>
-
+#include "access/password_check.h"
 #include "base/passwords.h"
 #include "mail/arrivals.h"
 #include "mail/jim.h"
@@ -18,7 +18,9 @@ class MailHost {
  public:
   // `passwords` null: everybody may log in.
   MailHost(Mail& mail, Jim& jim, Arrivals& arrivals, Passwords* passwords)
-      : mail_(mail), jim_(jim), arrivals_(arrivals), passwords_(passwords), slow_(1) {}
+      : mail_(mail), jim_(jim), arrivals_(arrivals), passwords_(passwords) {
+    if (passwords) check_.emplace(*passwords);
+  }
 
   // For each connection.
   smtp::Server::Guest invite();
@@ -30,7 +32,7 @@ class MailHost {
   Jim& jim_;
   Arrivals& arrivals_;
   Passwords* const passwords_;
-  boost::asio::thread_pool slow_;  // for passwords that take long to check
+  std::optional<access::PasswordCheck> check_;  // of them
 };
 
 }  // namespace tabella::mail

@@ -1,5 +1,5 @@
-// AWS Signature Version 4: what both sides of a request compute. wire/sigv4.h checks signatures, remote/
-// makes them.
+// AWS Signature Version 4: what both sides of a request compute. sigv4.h checks signatures, remote/ makes
+// them.
 #pragma once
 
 #include <ctime>

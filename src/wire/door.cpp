@@ -93,7 +93,9 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation
   const auto json = body.empty() ? std::nullopt : document.parse(body);
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
   if (!operation) co_return std::unexpected(service_error("UnknownOperationException", std::nullopt));
-  if (!verifier_.required()) TABELLA_CO_TRY(parse_authorization(request));
+  if (!verifier_.required())
+    if (auto parsed = protocol::parse_authorization(request); !parsed)
+      co_return std::unexpected(to_wire(std::move(parsed).error()));
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
   co_return co_await operation->run(
@@ -106,7 +108,8 @@ awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* o
   std::string unpacked;
   std::string_view body = request.body;
   if (verifier_.required())
-    if (auto verified = verifier_.verify(request); !verified) co_return verified;
+    if (auto verified = verifier_.verify(request); !verified)
+      co_return std::unexpected(to_wire(std::move(verified).error()));
   if (const auto encoding = request.header("content-encoding"); !encoding.empty()) {
     TABELLA_CO_ASSIGN(auto bytes, unpack(request, encoding));
     unpacked = std::move(bytes);

@@ -11,11 +11,11 @@
 #include "base/clock.h"
 #include "net/http.h"
 #include "net/known_hosts.h"
+#include "protocol/sigv4.h"
 #include "store/long_work.h"
 #include "store/store.h"
 #include "wire/operations.h"
 #include "wire/request_metrics.h"
-#include "wire/sigv4.h"
 
 namespace tabella::wire {
 
@@ -33,7 +33,7 @@ class Door {
   };
 
   Door(store::Store& store, const Clock& clock, Options options)
-      : store_(store), options_(std::move(options)), verifier_(options_.access_keys, clock) {}
+      : store_(store), options_(std::move(options)), verifier_(options_.access_keys, clock, "dynamodb") {}
 
   boost::asio::awaitable<void> handle(const net::HttpRequest& request, net::HttpResponse& response);
 
@@ -51,7 +51,7 @@ class Door {
 
   store::Store& store_;
   const Options options_;
-  const SignatureVerifier verifier_;
+  const protocol::SignatureVerifier verifier_;
   RequestMetrics metrics_;
 };
 

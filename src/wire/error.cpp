@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "protocol/error_names.h"
+#include "protocol/sigv4.h"
 
 namespace tabella::wire {
 namespace {
@@ -36,6 +37,10 @@ WireError serialization_error(std::optional<std::string> message) {
 
 WireError service_error(std::string_view name, std::optional<std::string> message) {
   return {.type = fmt::format("{}{}", kService, name), .message = std::move(message)};
+}
+
+WireError to_wire(protocol::SignatureError error) {
+  return service_error(error.type, std::move(error.message));
 }
 
 WireError internal_error() {

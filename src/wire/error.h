@@ -9,6 +9,10 @@
 #include "item/attribute_json.h"
 #include "store/error.h"
 
+namespace tabella::protocol {
+struct SignatureError;
+}
+
 namespace tabella::wire {
 
 struct WireError {
@@ -30,6 +34,7 @@ WireError internal_error();
 
 // The one place where a Store's errors get their names.
 WireError to_wire(store::Error error);
+WireError to_wire(protocol::SignatureError error);
 
 std::string error_body(const WireError& error);
 

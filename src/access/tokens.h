@@ -1,23 +1,17 @@
-// Who may come in over HTTP: people by name and password (a session, or Basic), programs by API tokens with
-// scopes, AWS clients by SigV4 with the access keys of the DynamoDB door. One check for all systems.
-//
-// With neither users nor tokens everybody may, which is for programs on this machine: pages of other origins
-// are refused by the router in any case.
+// API tokens: how programs show who they are, and what they may do. Of each only a hash is in the store; it
+// is of 256 random bits, so that a fast one will do.
 #pragma once
 
 #include <chrono>
-#include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "access/recent.h"
 #include "base/clock.h"
-#include "net/router.h"
+#include "base/result.h"
 #include "store/store.h"
-#include "store/tables.h"
 
 namespace tabella::access {
 
@@ -30,11 +24,16 @@ struct Token {
   std::optional<TimePoint> last_used;
 };
 
-// Tokens in the store: of each only a hash. Thread-safe.
+// What every secret begins with.
+inline constexpr std::string_view kTokenPrefix = "tab_";
+
+// "mail:read", "mail:*" or "*"; the error is a sentence.
+Checked<> check_scope(std::string_view scope);
+
+// Thread-safe; borrows the store and the clock.
 class Tokens {
  public:
   Tokens(store::Store& store, const Clock& clock, std::string table);
-  static store::TablePlan plan(const std::string& table);
 
   struct Made {
     Token token;
@@ -42,6 +41,7 @@ class Tokens {
   };
   store::Async<Made> create(std::string name, std::vector<std::string> scopes,
                             std::optional<std::chrono::seconds> lifetime);
+  // The oldest first, with those whose time is over.
   store::Async<std::vector<Token>> list();
   store::Async<bool> revoke(std::string id);  // false: there is none
 
@@ -49,12 +49,23 @@ class Tokens {
   // moment, so that a revocation takes effect everywhere within two seconds; notes when it was used last, at
   // most once a minute.
   store::Async<std::optional<Token>> find(std::string_view secret);
-  // Whether there are any, as far as was known two seconds ago.
+  // Whether there are any, with those whose time is over, as far as was known two seconds ago.
   store::Async<bool> any();
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct Row {
+    Token token;
+    std::string hash;
+  };
+  static Row to_row(item::ItemView row);
+  store::Async<std::optional<Row>> read(std::string id);
+  boost::asio::awaitable<void> note_use(Token token);
+
+  store::Store& store_;
+  const Clock& clock_;
+  const std::string table_;
+  Recent<std::optional<Row>> recent_;  // by id
+  Recent<bool> any_;
 };
 
 }  // namespace tabella::access

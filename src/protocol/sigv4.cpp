@@ -1,4 +1,4 @@
-#include "wire/sigv4.h"
+#include "protocol/sigv4.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,21 +9,23 @@
 #include <fmt/format.h>
 
 #include "base/checksum.h"
+#include "base/result.h"
 #include "base/text.h"
 #include "net/target.h"
 #include "protocol/signature.h"
 
-namespace tabella::wire {
+namespace tabella::protocol {
 namespace {
 
 using net::HttpRequest;
-using protocol::basic_date;
 
+constexpr std::string_view kScheme = "AWS4-";
 constexpr std::time_t kMaxSkew = 15 * 60;
 constexpr std::time_t kMaxLifetime = 7 * 24 * 60 * 60;
 
-std::unexpected<WireError> refuse(std::string_view type, std::string message) {
-  return std::unexpected(service_error(type, std::move(message)));
+// `type` is of static storage.
+std::unexpected<SignatureError> refuse(std::string_view type, std::string message) {
+  return std::unexpected(SignatureError{.type = type, .message = std::move(message)});
 }
 
 // The value of "name=value" among the parameters, which blanks or commas separate.
@@ -52,8 +54,15 @@ std::optional<std::string_view> query_parameter(std::string_view query, std::str
   return std::nullopt;
 }
 
-Wire<Authorization> parse_header(const HttpRequest& request, std::string_view header) {
-  if (!header.starts_with("AWS4-"))
+std::string_view query_of(const HttpRequest& request) {
+  const auto question = std::min(request.target.find('?'), request.target.size());
+  return request.target.substr(std::min(question + 1, request.target.size()));
+}
+
+bool is_presigned(std::string_view query) { return query_parameter(query, "X-Amz-Algorithm").has_value(); }
+
+Signed<Authorization> parse_header(const HttpRequest& request, std::string_view header) {
+  if (!header.starts_with(kScheme))
     return refuse("MissingAuthenticationTokenException", "Request is missing Authentication Token");
   Authorization auth;
   auth.algorithm = header.substr(0, header.find(' '));
@@ -73,7 +82,7 @@ Wire<Authorization> parse_header(const HttpRequest& request, std::string_view he
   return auth;
 }
 
-Wire<Authorization> parse_query(std::string_view query) {
+Signed<Authorization> parse_query(std::string_view query) {
   std::string missing;
   const auto needed = [&](std::string_view name) {
     const auto value = query_parameter(query, name).value_or("");
@@ -99,7 +108,7 @@ std::string plain(std::string_view text, const Authorization& auth) {
 }
 
 // For how many seconds a signature is good, one way.
-Wire<std::time_t> lifetime_of(const Authorization& auth) {
+Signed<std::time_t> lifetime_of(const Authorization& auth) {
   if (auth.expires.empty()) return kMaxSkew;
   const auto bad = [](std::string_view what) {
     return refuse("IncompleteSignatureException", fmt::format("X-Amz-Expires {}", what));
@@ -118,8 +127,8 @@ Wire<std::time_t> lifetime_of(const Authorization& auth) {
 }
 
 // In whole seconds: a time point counts nanoseconds, and the year 2500 does not fit.
-Wire<> check_time(const Authorization& auth, std::time_t now) {
-  const auto at = protocol::parse_basic_date(auth.date);
+Signed<void> check_time(const Authorization& auth, std::time_t now) {
+  const auto at = parse_basic_date(auth.date);
   if (!at)
     return refuse("IncompleteSignatureException",
                   fmt::format("Date must be in ISO-8601 'basic format'. Got '{}'. See "
@@ -154,22 +163,24 @@ std::string signed_target(std::string_view target) {
 
 }  // namespace
 
-Wire<Authorization> parse_authorization(const HttpRequest& request) {
+bool claims_signature(const HttpRequest& request) {
+  return request.header("authorization").starts_with(kScheme) || is_presigned(query_of(request));
+}
+
+Signed<Authorization> parse_authorization(const HttpRequest& request) {
   const auto header = request.header("authorization");
-  const auto question = request.target.find('?');
-  if (question == std::string_view::npos) return parse_header(request, header);
-  const auto query = request.target.substr(question + 1);
-  if (!query_parameter(query, "X-Amz-Algorithm")) return parse_header(request, header);
+  const auto query = query_of(request);
+  if (!is_presigned(query)) return parse_header(request, header);
   if (!header.empty())
     return refuse("InvalidSignatureException",
                   "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.");
   return parse_query(query);
 }
 
-Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
+Signed<std::string> SignatureVerifier::verify(const HttpRequest& request) const {
   TABELLA_ASSIGN(const auto auth, parse_authorization(request));
   TABELLA_TRY(check_time(auth, std::chrono::system_clock::to_time_t(clock_.now())));
-  if (!auth.algorithm.starts_with(protocol::kSignatureAlgorithm))
+  if (!auth.algorithm.starts_with(kSignatureAlgorithm))
     return refuse(
         "IncompleteSignatureException",
         fmt::format("Unsupported AWS 'algorithm': '{}' (only AWS4-HMAC-SHA256 for now). ", auth.algorithm));
@@ -187,9 +198,9 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
         fmt::format("Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from "
                     "HTTP: '{}' != '{}', from '{}'.",
                     scope[1], auth.date.substr(0, 8), auth.date));
-  if (scope[3] != "dynamodb")
+  if (!service_.empty() && scope[3] != service_)
     return refuse("InvalidSignatureException",
-                  "Credential should be scoped to correct service: 'dynamodb'. ");
+                  fmt::format("Credential should be scoped to correct service: '{}'. ", service_));
   if (scope[4] != "aws4_request")
     return refuse(
         "InvalidSignatureException",
@@ -205,20 +216,20 @@ Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
   const auto secret = secrets_.find(scope[0]);
   if (secret == secrets_.end())
     return refuse("UnrecognizedClientException", "The security token included in the request is invalid.");
-  const protocol::SignatureScope of{.date = scope[1], .region = scope[2], .service = scope[3]};
+  const SignatureScope of{.date = scope[1], .region = scope[2], .service = scope[3]};
   const auto target = auth.presigned ? signed_target(request.target) : std::string(request.target);
-  const auto expected = protocol::signature({.method = request.method,
-                                             .target = target,
-                                             .headers = request.headers,
-                                             .signed_headers = signed_headers,
-                                             .body = request.body},
-                                            auth.date, of, protocol::signing_key(secret->second, of));
+  const auto expected = signature({.method = request.method,
+                                   .target = target,
+                                   .headers = request.headers,
+                                   .signed_headers = signed_headers,
+                                   .body = request.body},
+                                  auth.date, of, signing_key(secret->second, of));
   if (!equal_in_constant_time(expected, auth.signature))
     return refuse(
         "InvalidSignatureException",
         "The request signature we calculated does not match the signature you provided. Check your AWS "
         "Secret Access Key and signing method. Consult the service documentation for details.");
-  return {};
+  return secret->first;
 }
 
-}  // namespace tabella::wire
+}  // namespace tabella::protocol
