@@ -6,7 +6,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ListTablesRequest> read_list(JsonValue body) {
+Wire<store::ListTablesRequest> read_list_tables(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ListTablesRequest request;
@@ -21,7 +21,7 @@ Wire<store::ListTablesRequest> read_list(JsonValue body) {
   return request;
 }
 
-void append_list(std::string& out, const store::ListTablesResult& result) {
+void append_list_tables(std::string& out, const store::ListTablesResult& result) {
   JsonObjectWriter json(out);
   {
     JsonArrayWriter names(json.key("TableNames"));
@@ -45,7 +45,7 @@ TABELLA_OPERATION(delete_table) {
 }
 
 TABELLA_OPERATION(list_tables) {
-  return answer(read_list(body), context, &store::Store::list_tables, out, append_list);
+  return answer(read_list_tables(body), context, &store::Store::list_tables, out, append_list_tables);
 }
 
 }  // namespace tabella::wire
