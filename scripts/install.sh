@@ -37,9 +37,6 @@ install_missing() {
   # Of Postfix only its programs are wanted: it is not to become this machine's mail server.
   printf 'postfix postfix/main_mailer_type select No configuration\n' | "${sudo[@]}" debconf-set-selections 2>/dev/null || true
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
-  # Precompiled headers remember the system's headers as they were.
-  [ -d build ] && find build -name '*.pch' -delete
-  return 0
 }
 
 # Configures (once) and builds a preset: build_preset release [target…]

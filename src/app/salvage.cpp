@@ -10,7 +10,7 @@
 namespace tabella::app {
 namespace {
 
-void show_progress(uint64_t items) {
+void show_items_copied(uint64_t items) {
   fmt::print(stderr, "\r{} items copied", items);
   std::fflush(stderr);
 }
@@ -31,8 +31,8 @@ void show(const engine::SalvageReport::Table& table) {
 int salvage(const SalvageOptions& options) {
   const bool watched = isatty(STDERR_FILENO) == 1;
   try {
-    const auto report =
-        engine::salvage(options.from, options.to, watched ? show_progress : std::function<void(uint64_t)>());
+    const auto report = engine::salvage(options.from, options.to,
+                                        watched ? show_items_copied : std::function<void(uint64_t)>());
     if (watched) fmt::print(stderr, "\r\x1b[K");
     for (const auto& table : report.tables) show(table);
     for (const auto& remark : report.remarks) fmt::print("{}\n", remark);

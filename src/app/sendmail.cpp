@@ -40,7 +40,7 @@ constexpr std::string_view kHelp =
     "Other options of sendmail that change nothing here (-o…, -A, -B, -e, -G, -L, -N, -O, -R, -V, -m, -n, "
     "-U) are accepted.\n";
 
-struct Given {
+struct SendmailArguments {
   bool from_headers = false;
   bool ignore_dot = false;
   bool verbose = false;
@@ -67,8 +67,8 @@ bool changes_nothing(std::string_view argument) {
          (argument.size() > 1 && kLetters.find(argument[1]) != std::string_view::npos);
 }
 
-Given read_arguments(const std::vector<std::string>& arguments) {
-  Given given;
+SendmailArguments read_arguments(const std::vector<std::string>& arguments) {
+  SendmailArguments given;
   bool only_recipients = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto& argument = arguments[i];
@@ -144,7 +144,7 @@ std::string without_header(const std::string& message, std::string_view name) {
 }
 
 // What a mail program adds to a message that lacks it.
-std::string missing_headers(const std::vector<mime::Header>& headers, const Given& given) {
+std::string missing_headers(const std::vector<mime::Header>& headers, const SendmailArguments& given) {
   std::string added;
   if (!mime::find_header(headers, "from"))
     added += given.name.empty() ? fmt::format("From: {}\r\n", given.from)

@@ -10,7 +10,7 @@
 namespace tabella::app {
 namespace {
 
-void show_progress(uint64_t entries) {
+void show_entries_seen(uint64_t entries) {
   fmt::print(stderr, "\r{} entries looked at", entries);
   std::fflush(stderr);
 }
@@ -21,7 +21,7 @@ int verify(const VerifyOptions& options) {
   const bool watched = isatty(STDERR_FILENO) == 1;
   try {
     const auto report =
-        engine::verify(options.data, watched ? show_progress : std::function<void(uint64_t)>());
+        engine::verify(options.data, watched ? show_entries_seen : std::function<void(uint64_t)>());
     if (watched) fmt::print(stderr, "\r\x1b[K");
     for (const auto& problem : report.first_problems) fmt::print("{}\n", problem);
     if (report.problems > report.first_problems.size())

@@ -6,13 +6,14 @@
 namespace tabella {
 namespace {
 
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kBase64Alphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-constexpr auto kDigits = [] {
+constexpr auto kBase64Digits = [] {
   std::array<int8_t, 256> digits{};
   digits.fill(-1);
-  for (size_t i = 0; i < kAlphabet.size(); ++i)
-    digits[static_cast<uint8_t>(kAlphabet[i])] = static_cast<int8_t>(i);
+  for (size_t i = 0; i < kBase64Alphabet.size(); ++i)
+    digits[static_cast<uint8_t>(kBase64Alphabet[i])] = static_cast<int8_t>(i);
   return digits;
 }();
 
@@ -23,14 +24,14 @@ void append_base64(std::string& out, std::string_view bytes) {
   size_t i = 0;
   for (; i + 3 <= bytes.size(); i += 3) {
     const uint32_t v = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
-    for (int shift = 18; shift >= 0; shift -= 6) out.push_back(kAlphabet[v >> shift & 63]);
+    for (int shift = 18; shift >= 0; shift -= 6) out.push_back(kBase64Alphabet[v >> shift & 63]);
   }
   const size_t rest = bytes.size() - i;
   if (rest == 0) return;
   const uint32_t v = at(i) << 16 | (rest == 2 ? at(i + 1) << 8 : 0);
-  out.push_back(kAlphabet[v >> 18]);
-  out.push_back(kAlphabet[v >> 12 & 63]);
-  out.push_back(rest == 2 ? kAlphabet[v >> 6 & 63] : '=');
+  out.push_back(kBase64Alphabet[v >> 18]);
+  out.push_back(kBase64Alphabet[v >> 12 & 63]);
+  out.push_back(rest == 2 ? kBase64Alphabet[v >> 6 & 63] : '=');
   out.push_back('=');
 }
 
@@ -50,7 +51,7 @@ std::optional<std::string> from_base64(std::string_view text) {
   uint32_t bits = 0;
   int count = 0;
   for (char c : digits) {
-    const int8_t digit = kDigits[static_cast<uint8_t>(c)];
+    const int8_t digit = kBase64Digits[static_cast<uint8_t>(c)];
     if (digit < 0) return std::nullopt;
     bits = bits << 6 | static_cast<uint32_t>(digit);
     count += 6;

@@ -150,6 +150,11 @@ bool JsonElements::next() {
   return true;
 }
 
+std::string string_member(JsonValue object, std::string_view name) {
+  const auto value = object.kind() == JsonValue::Kind::object ? object.find(name) : std::nullopt;
+  return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
+}
+
 std::optional<bool> boolean_word(std::string_view word) {
   std::string lower(word);
   for (char& c : lower)

@@ -64,6 +64,9 @@ class JsonDocument {
   std::unique_ptr<Parser> parser_;
 };
 
+// The string of that name in an object; empty if there is none.
+std::string string_member(JsonValue object, std::string_view name);
+
 // AWS takes the words true, yes, 1 and false, no, 0 for booleans, in any case.
 std::optional<bool> boolean_word(std::string_view word);
 

@@ -25,6 +25,9 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
   }
 }
 
+// A blank, or one of the control characters that lay text out.
+constexpr bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
 // ASCII letters in one case; all else as it is.
 constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 constexpr char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; }

@@ -17,7 +17,7 @@ using store::Result;
 namespace {
 
 constexpr size_t kMaxKeys = 100;
-constexpr size_t kMaxResponse = 16u << 20;
+constexpr size_t kMaxBatchResponse = 16u << 20;
 
 struct PreparedGet {
   const BatchGetTable* request;
@@ -71,7 +71,7 @@ Result<BatchGetItemResult> Engine::batch_get_now(const BatchGetItemRequest& requ
     auto& [name, items] = result.responses.emplace_back(get.request->table, std::vector<item::Item>());
     auto capacity = account(get.table->name(), request.capacity);
     for (size_t i = 0; i < get.request->keys.size(); ++i) {
-      if (size > kMaxResponse) {
+      if (size > kMaxBatchResponse) {
         BatchGetTable rest = *get.request;
         rest.keys.erase(rest.keys.begin(), rest.keys.begin() + static_cast<ptrdiff_t>(i));
         result.unprocessed.push_back(std::move(rest));

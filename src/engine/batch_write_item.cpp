@@ -37,8 +37,7 @@ Result<> check_write(const TableSchema& table, const BatchWrite& write) {
     const auto value = write.item.find(key.name);
     return value && value->type() == key.type;
   };
-  if (!fits(table.partition) || (table.sort && !fits(*table.sort)))
-    return refuse("The provided key element does not match the schema");
+  if (!fits(table.partition) || (table.sort && !fits(*table.sort))) return refuse(kKeyMismatch);
   return check_item(table, write.item);
 }
 

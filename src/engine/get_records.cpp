@@ -27,8 +27,6 @@ constexpr size_t kMaxSkipped = 10'000;
 constexpr std::string_view kVersion = "|1|";
 constexpr uint64_t kMaxTime = (uint64_t{1} << 42) - 1;  // milliseconds until the year 2109: no overflow
 
-uint64_t milliseconds(TimePoint at) { return static_cast<uint64_t>(epoch_milliseconds(at)); }
-
 std::unexpected<store::Error> no_such_shard(std::string_view shard, std::string_view arn) {
   return store::fail(
       ErrorCode::resource_not_found,
@@ -101,7 +99,7 @@ std::string encode_iterator(const ShardIterator& iterator) {
   std::string bytes;
   put_u64(bytes, iterator.shard);
   put_u64(bytes, iterator.position);
-  put_u64(bytes, milliseconds(iterator.issued));
+  put_u64(bytes, static_cast<uint64_t>(epoch_milliseconds(iterator.issued)));
   return fmt::format("{}{}{}", iterator.arn, kVersion, to_base64(bytes));
 }
 

@@ -20,7 +20,6 @@ namespace {
 
 constexpr size_t kMaxPartitionKey = 2048;
 constexpr size_t kMaxSortKey = 1024;
-constexpr const char* kMismatch = "The provided key element does not match the schema";
 
 size_t max_size(KeyRole role) { return role == KeyRole::hash ? kMaxPartitionKey : kMaxSortKey; }
 
@@ -95,10 +94,10 @@ std::string item_key(const TableSchema& table, ItemView item) {
 }
 
 Result<> check_key(const TableSchema& table, ItemView key) {
-  if (key.count() != (table.sort ? 2u : 1u)) return refuse(kMismatch);
+  if (key.count() != (table.sort ? 2u : 1u)) return refuse(kKeyMismatch);
   const auto check = [&](const KeyAttribute& attribute, KeyRole role) -> Result<> {
     const auto value = key.find(attribute.name);
-    if (!value || value->type() != attribute.type) return refuse(kMismatch);
+    if (!value || value->type() != attribute.type) return refuse(kKeyMismatch);
     return check_key_value(attribute, *value, role);
   };
   TABELLA_TRY(check(table.partition, KeyRole::hash));

@@ -10,6 +10,8 @@
 
 namespace tabella::engine {
 
+inline constexpr const char* kKeyMismatch = "The provided key element does not match the schema";
+
 // The key of an item whose attributes have been checked.
 std::string item_key(const TableSchema& table, item::ItemView item);
 

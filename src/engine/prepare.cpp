@@ -73,9 +73,9 @@ Result<> check_attributes_size(size_t names, size_t values) {
   return {};
 }
 
-void collect_paths(const expression::Operand& operand, std::vector<expression::Path>& paths) {
+void collect_operand_paths(const expression::Operand& operand, std::vector<expression::Path>& paths) {
   if (operand.kind == expression::Operand::Kind::path) paths.push_back(operand.path);
-  for (const auto& argument : operand.arguments) collect_paths(argument, paths);
+  for (const auto& argument : operand.arguments) collect_operand_paths(argument, paths);
 }
 
 }  // namespace
@@ -197,7 +197,7 @@ Result<> check_key_paths(const TableSchema& table, const std::vector<expression:
 }
 
 void collect_paths(const expression::Condition& condition, std::vector<expression::Path>& paths) {
-  for (const auto& operand : condition.operands) collect_paths(operand, paths);
+  for (const auto& operand : condition.operands) collect_operand_paths(operand, paths);
   for (const auto& child : condition.children) collect_paths(child, paths);
 }
 

@@ -164,19 +164,18 @@ std::span<const KeyAttribute> sort_of(const ReadPlan& plan) {
 
 Result<> check_start_key(const ReadPlan& plan, ItemView start, Reading reading) {
   constexpr const char* kBadStart = "The provided starting key is invalid";
-  constexpr const char* kMismatch = "The provided key element does not match the schema";
   size_t expected = plan.table->sort ? 2 : 1;
   for (const auto keys : {partition_of(plan), sort_of(plan)})
     for (const auto& key : keys) expected += plan.table->is_key(key.name) ? 0 : 1;
   const bool brief = reading == Reading::query || plan.index;
   if (start.count() != expected)
-    return refuse(brief ? std::string(kBadStart) : fmt::format("{}: {}", kBadStart, kMismatch));
+    return refuse(brief ? std::string(kBadStart) : fmt::format("{}: {}", kBadStart, kKeyMismatch));
   if (brief) {
     for (const auto keys : {partition_of(plan), sort_of(plan)})
       for (const auto& key : keys) {
         const auto value = start.find(key.name);
         if (!value) return refuse(kBadStart);
-        if (value->type() != key.type) return refuse(kMismatch);
+        if (value->type() != key.type) return refuse(kKeyMismatch);
       }
   }
   const auto base = key_of(*plan.table, nullptr, start);

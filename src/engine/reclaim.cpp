@@ -14,7 +14,7 @@ constexpr uint64_t kLeastShare = 4;  // a quarter
 // Not while deletions still come in, if that does not go on for ever.
 constexpr std::chrono::seconds kQuiet{5};
 constexpr std::chrono::seconds kLongest{45};
-constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::seconds kBetweenLooks{1};
 
 }  // namespace
 
@@ -53,7 +53,7 @@ bool Reclaim::is_worth_it(const Deleted& deleted, Clock::time_point now) const {
 void Reclaim::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    wake_.wait_for(lock, kLook);
+    wake_.wait_for(lock, kBetweenLooks);
     const auto now = Clock::now();
     const auto at =
         std::ranges::find_if(deleted_, [&](const auto& entry) { return is_worth_it(entry.second, now); });

@@ -34,7 +34,7 @@ constexpr const char* kFailed =
     "a write to the disk failed; writes are refused until the store could be opened again";
 
 // How often the disk is looked at.
-constexpr std::chrono::milliseconds kLook{200};
+constexpr std::chrono::milliseconds kTick{200};
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{30'000};
 
@@ -164,7 +164,7 @@ bool Writer::has_room() {
   using std::chrono::steady_clock;
   const auto now = steady_clock::now();
   if (now < next_look_) return room_;
-  next_look_ = now + kLook;
+  next_look_ = now + kTick;
   const auto free = stored_.database.free_bytes();
   // What is in memory will be written too. Not to begin and end all the time, some more is wanted to begin.
   const auto wanted = min_free_ + stored_.database.unwritten_bytes() + (room_ ? 0 : min_free_ / 8);
@@ -195,7 +195,7 @@ void Writer::try_to_recover() {
   background_.clear();
   if (!recover_ || steady_clock::now() < next_recovery_) return;
   if (min_free_ > 0 && stored_.database.free_bytes() < min_free_) {
-    next_recovery_ = steady_clock::now() + kLook;
+    next_recovery_ = steady_clock::now() + kTick;
     return;
   }
   try {
@@ -213,7 +213,7 @@ void Writer::try_to_recover() {
 }
 
 void Writer::refuse_changes(const store::Error& why) {
-  next_tick_ = next_background_ = std::chrono::steady_clock::now() + kLook;
+  next_tick_ = next_background_ = std::chrono::steady_clock::now() + kTick;
   std::vector<Job*> jobs;
   {
     const std::lock_guard lock(mutex_);

@@ -8,7 +8,6 @@ namespace tabella::item {
 namespace {
 
 constexpr size_t kLongestNumber = 23;
-constexpr char kTrue = 11;
 
 // Reads on only while all was well.
 class Inspector {
@@ -45,7 +44,7 @@ class Inspector {
   void value(int depth) {
     const auto tag = bytes(1);
     if (!ok_) return;
-    const auto type = tag[0] == kTrue ? Type::BOOL : static_cast<Type>(tag[0]);
+    const auto type = ValueView(tag).type();
     switch (type) {
       case Type::BOOL:
       case Type::NUL: return;

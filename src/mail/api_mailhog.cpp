@@ -19,8 +19,8 @@ using boost::asio::awaitable;
 
 namespace {
 
-constexpr size_t kPage = 50;
-constexpr size_t kLargestPage = 250;
+constexpr size_t kMailHogPage = 50;
+constexpr size_t kLargestMailHogPage = 250;
 constexpr size_t kFirstList = 1000;
 
 // What may stand in a header of ours.
@@ -36,7 +36,7 @@ struct Page {
 };
 Page page_of(const net::Target& target) {
   return {.start = number_in(target, "start", 0),
-          .limit = std::min(number_in(target, "limit", kPage), kLargestPage)};
+          .limit = std::min(number_in(target, "limit", kMailHogPage), kLargestMailHogPage)};
 }
 
 // What stands before the messages of v2's lists.
@@ -46,7 +46,7 @@ std::string begin_page(const MessagePage& page, size_t start) {
 }
 
 // A part as MailHog hands it out.
-void show_part(net::HttpResponse& response, const Message& message, const std::string& text) {
+void show_mailhog_part(net::HttpResponse& response, const Message& message, const std::string& text) {
   size_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view raw = message.raw;
@@ -270,7 +270,7 @@ awaitable<void> Api::v1_download(Call& call) {
 awaitable<void> Api::v1_part(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  co_await mail_.aside(message->size, [&] { show_part(call.response, *message, call.path("part")); });
+  co_await mail_.aside(message->size, [&] { show_mailhog_part(call.response, *message, call.path("part")); });
 }
 
 awaitable<void> Api::v1_release(Call& call) {

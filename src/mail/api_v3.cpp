@@ -445,10 +445,7 @@ awaitable<void> Api::v3_webhooks(Call& call) {
 awaitable<void> Api::v3_webhook_add(Call& call) {
   JsonDocument document;
   const auto json = document.parse(call.request.body);
-  const auto text = [&](std::string_view name) {
-    const auto value = json && json->kind() == JsonValue::Kind::object ? json->find(name) : std::nullopt;
-    return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
-  };
+  const auto text = [&](std::string_view name) { return json ? string_member(*json, name) : ""; };
   Webhook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
   if (const auto url = net::parse_url(hook.url); !url)
     co_return answer_error(call.response, 400,

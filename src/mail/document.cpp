@@ -39,15 +39,15 @@ class Pieces {
 };
 
 char field_of(const std::string& header) {
-  static constexpr std::pair<std::string_view, char> kFields[] = {{"from", kFrom},
-                                                                  {"to", kTo},
-                                                                  {"cc", kCc},
-                                                                  {"bcc", kBcc},
-                                                                  {"reply-to", kReplyTo},
-                                                                  {"subject", kSubject},
-                                                                  {"message-id", kMessageId}};
+  static constexpr std::pair<std::string_view, char> kHeaderFields[] = {{"from", kFrom},
+                                                                        {"to", kTo},
+                                                                        {"cc", kCc},
+                                                                        {"bcc", kBcc},
+                                                                        {"reply-to", kReplyTo},
+                                                                        {"subject", kSubject},
+                                                                        {"message-id", kMessageId}};
   const auto folded = mime::fold(header);
-  for (const auto& [name, field] : kFields)
+  for (const auto& [name, field] : kHeaderFields)
     if (folded == name) return field;
   return search::kAnyField;
 }

@@ -20,7 +20,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::chrono::milliseconds kSlice{100};
+constexpr std::chrono::milliseconds kFeedSlice{100};
 // What one listener may be behind.
 constexpr size_t kMostEvents = 2'000;
 constexpr size_t kMostBytes = 16u << 20;
@@ -110,11 +110,11 @@ awaitable<void> Feed::run() {
   while (!stopping_) {
     const auto arrivals = subscription();
     if (!arrivals) {
-      co_await store::pause_for(kSlice);
+      co_await store::pause_for(kFeedSlice);
       continue;
     }
     try {
-      auto id = co_await arrivals->next(SteadyClock::now() + kSlice);
+      auto id = co_await arrivals->next(SteadyClock::now() + kFeedSlice);
       if (!id) continue;
       if (const auto event = co_await make(std::move(*id))) tell(event);
     } catch (const std::exception& error) {

@@ -64,11 +64,6 @@ std::optional<smtp::Reply> parse_reply(std::string_view text) {
   return smtp::Reply{.code = code, .text = std::string(text.substr(std::min<size_t>(4, text.size())))};
 }
 
-std::string text_of(JsonValue object, std::string_view name) {
-  const auto value = object.find(name);
-  return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
-}
-
 std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
   const auto wrong = [&](std::string_view what) {
     return std::unexpected(fmt::format("step {}: {}", number, what));
@@ -82,17 +77,17 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
       return wrong(fmt::format(
           "'{}' is not known; there is at, from, to, reply, disconnect, times and chance", members.key()));
   }
-  if (const auto at = text_of(json, "at"); !at.empty()) {
+  if (const auto at = string_member(json, "at"); !at.empty()) {
     const auto* stage = std::ranges::find(kStages, at, &NamedStage::name);
     if (stage == kStages.end()) return wrong("at is one of connect, login, sender, recipient, message");
     step.at = stage->at;
   }
-  step.from = text_of(json, "from");
-  step.to = text_of(json, "to");
+  step.from = string_member(json, "from");
+  step.to = string_member(json, "to");
   if (!step.to.empty() && step.at != At::recipient && step.at != At::message)
     return wrong("to is known only at recipient and message");
   if (json.find("reply")) {
-    step.reply = parse_reply(text_of(json, "reply"));
+    step.reply = parse_reply(string_member(json, "reply"));
     if (!step.reply)
       return wrong("reply is a code from 400 to 599 and a text, as in \"454 4.7.0 Try again\"");
   }

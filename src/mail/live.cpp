@@ -22,7 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 namespace {
 
 // How long a wait lasts before it looks whether the process is stopping.
-constexpr std::chrono::milliseconds kSlice{250};
+constexpr std::chrono::milliseconds kLiveSlice{250};
 constexpr std::chrono::seconds kKeepAlive{30};
 constexpr std::chrono::seconds kWriteTimeout{30};
 constexpr size_t kChecked = 100;
@@ -64,7 +64,7 @@ awaitable<void> Api::v1_events(Call& call) {
     listener->when_dropped([&connection] { connection.transport().close(); });
     auto last = SteadyClock::now();
     while (!stopping_ && !connection.draining() && !listener->dropped()) {
-      auto batch = co_await listener->next(SteadyClock::now() + kSlice);
+      auto batch = co_await listener->next(SteadyClock::now() + kLiveSlice);
       if (batch.empty() && SteadyClock::now() - last > kKeepAlive) batch.text = "keepalive: \n\n";
       if (batch.empty()) continue;
       last = SteadyClock::now();
@@ -91,7 +91,7 @@ awaitable<void> Api::v2_websocket(Call& call) {
     const auto tell = [&]() -> awaitable<void> {
       auto last = SteadyClock::now();
       while (!stopping_ && !connection.draining() && !listener->dropped()) {
-        auto batch = co_await listener->next(SteadyClock::now() + kSlice);
+        auto batch = co_await listener->next(SteadyClock::now() + kLiveSlice);
         batch.text.insert(0, std::exchange(answers, {}));
         if (batch.empty() && SteadyClock::now() - last > kKeepAlive) batch.text = net::websocket_ping();
         if (batch.empty()) continue;
@@ -122,7 +122,7 @@ awaitable<void> Api::v3_wait(Call& call) {
   Pace pace;
   while (!found && !stopping_ && SteadyClock::now() < deadline) {
     co_await pace.go_on();
-    auto id = co_await arrivals->next(std::min(deadline, SteadyClock::now() + kSlice));
+    auto id = co_await arrivals->next(std::min(deadline, SteadyClock::now() + kLiveSlice));
     if (!id) continue;
     std::vector<std::string> ids;
     ids.push_back(std::move(*id));
@@ -194,7 +194,7 @@ awaitable<void> Api::v3_assert(Call& call) {
       co_return;
     }
     while (!stopping_ && SteadyClock::now() < deadline)
-      if (co_await arrivals->next(std::min(deadline, SteadyClock::now() + kSlice))) break;
+      if (co_await arrivals->next(std::min(deadline, SteadyClock::now() + kLiveSlice))) break;
   }
 }
 

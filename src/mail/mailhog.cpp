@@ -15,20 +15,20 @@ namespace tabella::mail {
 
 namespace {
 
-constexpr size_t kSlice = 64 * 1024;  // of a text that is written at once
+constexpr size_t kWrittenAtOnce = 64 * 1024;  // of a text that is written at once
 
-std::vector<std::string>* find_any_case(Content& content, std::string_view name) {
+std::vector<std::string>* find_header(Content& content, std::string_view name) {
   for (auto& [key, values] : content.headers)
     if (net::same_header(key, name)) return &values;
   return nullptr;
 }
 
 void add_value(Content& content, const std::string& name, std::string value) {
-  auto* values = find_any_case(content, name);
+  auto* values = find_header(content, name);
   (values ? *values : content.headers[name]).push_back(std::move(value));
 }
 
-void append_text(std::string& out, std::string_view text) {
+void append_json_text(std::string& out, std::string_view text) {
   if (is_valid_utf8(text))
     append_json_string(out, text);
   else
@@ -37,26 +37,26 @@ void append_text(std::string& out, std::string_view text) {
 
 void append_strings(std::string& out, const std::vector<std::string>& texts) {
   JsonArrayWriter array(out);
-  for (const auto& text : texts) append_text(array.element(), text);
+  for (const auto& text : texts) append_json_text(array.element(), text);
 }
 
-void append_path(std::string& out, const std::string& address) {
+void append_json_path(std::string& out, const std::string& address) {
   const auto path = split_path(address);
   JsonObjectWriter object(out);
   if (path.relays.empty())
     object.key("Relays").append("null");
   else
     append_strings(object.key("Relays"), path.relays);
-  append_text(object.key("Mailbox"), path.mailbox);
-  append_text(object.key("Domain"), path.domain);
+  append_json_text(object.key("Mailbox"), path.mailbox);
+  append_json_text(object.key("Domain"), path.domain);
   object.string("Params", "");
 }
 
 // How it begins, not in the middle of a character.
 std::string_view beginning(std::string_view text) {
-  if (text.size() <= kSlice) return text;
-  size_t end = kSlice;
-  while (end > kSlice - 3 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
+  if (text.size() <= kWrittenAtOnce) return text;
+  size_t end = kWrittenAtOnce;
+  while (end > kWrittenAtOnce - 3 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end);
 }
 
@@ -80,7 +80,7 @@ class MessageJsonMaker {
 };
 
 void MessageJsonMaker::add_long_text(std::string_view text) {
-  if (text.size() <= kSlice) return append_text(out_, text);
+  if (text.size() <= kWrittenAtOnce) return append_json_text(out_, text);
   out_.push_back('"');
   json_.pieces_.push_back({.json = std::exchange(out_, {}), .text = text});
   out_.push_back('"');
@@ -126,10 +126,10 @@ void MessageJsonMaker::add(const Message& message, const std::string& hostname) 
   {
     JsonObjectWriter object(out_);
     object.string("ID", message.id);
-    append_path(object.key("From"), message.from);
+    append_json_path(object.key("From"), message.from);
     {
       JsonArrayWriter to(object.key("To"));
-      for (const auto& address : message.to) append_path(to.element(), address);
+      for (const auto& address : message.to) append_json_path(to.element(), address);
     }
     room_ = 3 * raw.size() + (1u << 20);
     object.key("Content");
@@ -138,11 +138,11 @@ void MessageJsonMaker::add(const Message& message, const std::string& hostname) 
     object.key("MIME");
     add_mime(content);
     JsonObjectWriter envelope(object.key("Raw"));
-    append_text(envelope.key("From"), message.from);
+    append_json_text(envelope.key("From"), message.from);
     append_strings(envelope.key("To"), message.to);
     envelope.key("Data");
     add_long_text(raw);
-    append_text(envelope.key("Helo"), message.helo);
+    append_json_text(envelope.key("Helo"), message.helo);
   }
   json_.pieces_.push_back({.json = std::move(out_), .text = {}});
 }
@@ -152,7 +152,7 @@ MessageJson::MessageJson(const Message& message, const std::string& hostname) {
 }
 
 bool MessageJson::next(std::string& out) {
-  for (const auto enough = out.size() + kSlice; out.size() < enough;) {
+  for (const auto enough = out.size() + kWrittenAtOnce; out.size() < enough;) {
     if (piece_ == pieces_.size()) return false;
     auto& [json, text] = pieces_[piece_];
     if (at_ == 0) out.append(json);
@@ -188,7 +188,7 @@ PathParts split_path(std::string_view address) {
 }
 
 void add_trace(Content& content, const Message& message, const std::string& hostname) {
-  if (!find_any_case(content, "Message-ID"))
+  if (!find_header(content, "Message-ID"))
     add_value(content, "Message-ID", std::string(short_id(message.id)));
   add_value(content, "Received", received_value(message, hostname));
   add_value(content, "Return-Path", fmt::format("<{}>", message.from));

@@ -13,7 +13,7 @@ using mime::escape_html;
 
 namespace {
 
-constexpr size_t kPage = 50;
+constexpr size_t kRows = 50;
 constexpr size_t kShownSource = 512 * 1024;
 
 constexpr std::string_view kStyle = R"(
@@ -221,7 +221,7 @@ awaitable<void> Api::page_list(Call& call) {
     html += fmt::format("<p class=\"empty\">{}</p>", escape_html(filter.error()));
     co_return answer_page(call.response, std::move(html));
   }
-  auto page = co_await mail_.find(*filter, start, kPage, Load::head, deadline_of(call.target));
+  auto page = co_await mail_.find(*filter, start, kRows, Load::head, deadline_of(call.target));
   if (!page) co_return answer_error(call.response, page.error());
   const size_t count = page->messages.size() + page->later.size();
   if (count == 0) {
@@ -240,10 +240,10 @@ awaitable<void> Api::page_list(Call& call) {
   html += "<p class=\"row\"><nav>";
   const auto search = query.empty() ? "" : "&q=" + net::percent_encode(query);
   if (start > 0)
-    html += fmt::format("<a href=\"{}/?start={}{}\">← newer</a>", base, start > kPage ? start - kPage : 0,
+    html += fmt::format("<a href=\"{}/?start={}{}\">← newer</a>", base, start > kRows ? start - kRows : 0,
                         search);
   if (start + count < page->total)
-    html += fmt::format("<a href=\"{}/?start={}{}\">older →</a>", base, start + kPage, search);
+    html += fmt::format("<a href=\"{}/?start={}{}\">older →</a>", base, start + kRows, search);
   html += fmt::format("</nav><span>{}{} messages</span>", page->exact ? "" : "about ", page->total);
   if (page->total > 0 && query.empty())
     html += fmt::format("<form method=\"post\" action=\"{}/delete-all\"><button>Delete all</button></form>",

@@ -13,7 +13,7 @@ namespace tabella::mail {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{20};
+constexpr std::chrono::seconds kReleaseTimeout{20};
 
 std::optional<OutgoingServer> to_server(JsonValue json) {
   if (json.kind() != JsonValue::Kind::object) return std::nullopt;
@@ -158,7 +158,7 @@ boost::asio::awaitable<std::expected<void, ReleaseError>> Release::release(const
   relay.check_certificate = !how.username.empty() || relay.security == smtp::Security::implicit;
   const auto data = trace_headers(message, mail_.options().hostname) + message.raw;
   smtp::Letter letter{.from = "nobody@" + mail_.options().hostname, .to = {how.email}, .data = data};
-  const auto sent = co_await smtp::send(std::move(relay), std::move(letter), kPatience);
+  const auto sent = co_await smtp::send(std::move(relay), std::move(letter), kReleaseTimeout);
   if (!sent) co_return refuse(500, sent.error().message);
   co_return std::expected<void, ReleaseError>();
 }

@@ -15,14 +15,9 @@ using store::Async;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{15};
+constexpr std::chrono::seconds kDeliveryTimeout{15};
 constexpr std::chrono::seconds kLooksAgain{2};  // for hooks that other processes have added
 constexpr int kMostAttempts = 12;
-
-std::string text_of(JsonValue json, std::string_view name) {
-  const auto value = json.find(name);
-  return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
-}
 
 std::string to_json(const Webhook& hook) {
   std::string json;
@@ -40,9 +35,9 @@ Webhook from_json(const std::string& id, const std::string& text) {
   const auto json = document.parse(text);
   Webhook hook{.id = id};
   if (!json) return hook;
-  hook.url = text_of(*json, "url");
-  hook.secret = text_of(*json, "secret");
-  hook.query = text_of(*json, "query");
+  hook.url = string_member(*json, "url");
+  hook.secret = string_member(*json, "secret");
+  hook.query = string_member(*json, "query");
   return hook;
 }
 
@@ -170,7 +165,7 @@ boost::asio::awaitable<void> Webhooks::post(const Webhook& hook, const Message& 
         fmt::format("webhook-signature: {}\r\n", webhook_signature(hook.secret, message.id, timestamp, body));
   head += "\r\n";
   const auto client = client_for(*url);
-  const auto reply = co_await client->send(head, body, std::chrono::steady_clock::now() + kPatience);
+  const auto reply = co_await client->send(head, body, std::chrono::steady_clock::now() + kDeliveryTimeout);
   if (!reply) throw std::runtime_error(reply.error().message);
   if (reply->status() < 200 || reply->status() >= 300)
     throw std::runtime_error(fmt::format("it answered {}", reply->status()));

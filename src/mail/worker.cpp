@@ -11,13 +11,13 @@ namespace {
 constexpr std::chrono::milliseconds kBetween{500};
 constexpr std::chrono::milliseconds kBetweenShared{2'000};  // at most: no longer than messages take to settle
 constexpr std::chrono::milliseconds kLooks{300};
-constexpr std::chrono::milliseconds kSlice{50};
+constexpr std::chrono::milliseconds kRestSlice{50};
 constexpr std::chrono::milliseconds kLongestPause{30'000};
 }  // namespace
 
 awaitable<void> Worker::rest(std::chrono::milliseconds length) {
   const auto until = std::chrono::steady_clock::now() + length;
-  while (!stopping_ && std::chrono::steady_clock::now() < until) co_await store::pause_for(kSlice);
+  while (!stopping_ && std::chrono::steady_clock::now() < until) co_await store::pause_for(kRestSlice);
 }
 
 awaitable<void> Worker::run() {

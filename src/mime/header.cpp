@@ -18,8 +18,6 @@ constexpr size_t kLongestValue = 64 * 1024;  // decoded; the rest stays in the r
 constexpr size_t kMostParameters = 200;
 constexpr size_t kMostAddresses = 2000;
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-
 std::string_view strip(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);

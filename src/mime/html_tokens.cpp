@@ -13,7 +13,6 @@ namespace {
 constexpr size_t kMostAttributes = 100;
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 struct Reference {
   std::string_view name;

@@ -14,7 +14,6 @@ using Done = std::expected<void, ClientError>;
 
 namespace {
 
-constexpr size_t kReadSize = 16 * 1024;
 constexpr size_t kKeptBuffer = 64 * 1024;
 
 std::string ended_early(const Transport::Error& error) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/use_awaitable.hpp>
+
+#include "net/by_value.h"
 
 namespace tabella::net {
 
@@ -17,7 +17,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds kSweep{20};
 constexpr std::chrono::seconds kAddressKept{10};
 

@@ -6,14 +6,13 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
+#include "net/by_value.h"
 
 namespace tabella::net {
 
@@ -23,8 +22,6 @@ using asio::ip::tcp;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
-
-constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
 
 tcp::endpoint resolve(asio::io_context& context, const std::string& host, uint16_t port) {
   boost::system::error_code error;

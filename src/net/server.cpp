@@ -6,6 +6,7 @@
 #include "net/body_writer.h"
 #include "net/budget.h"
 #include "net/listener.h"
+#include "net/transport.h"
 
 namespace tabella::net {
 
@@ -14,7 +15,6 @@ using asio::awaitable;
 
 namespace {
 
-constexpr size_t kReadSize = 16 * 1024;
 constexpr size_t kCopiedBody = 16 * 1024;
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include <fmt/format.h>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ssl.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
+
+#include "net/by_value.h"
 
 namespace tabella::net {
 
@@ -16,7 +16,6 @@ using asio::awaitable;
 using asio::ip::tcp;
 
 namespace {
-constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
 
 void refuse_old_versions(asio::ssl::context& context) {
   context.set_options(asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1 |

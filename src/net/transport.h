@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -13,6 +14,8 @@
 #include <boost/asio/ip/tcp.hpp>
 
 namespace tabella::net {
+
+inline constexpr size_t kReadSize = 16 * 1024;  // what a reader asks for at once
 
 struct TlsFiles {
   std::string certificate;

@@ -67,17 +67,17 @@ bool may_have_token(const net::Url& url) {
          url.host == "::1" || url.host == "fd00:ec2::23" || (is_address && url.host.starts_with("127."));
 }
 
-std::string one_line(const std::string& text) {
+std::string first_line(const std::string& text) {
   return text.substr(0, std::min(text.find_first_of("\r\n"), text.size()));
 }
 
 std::string container_token() {
   const auto path = environment_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE");
-  if (path.empty()) return one_line(environment_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"));
+  if (path.empty()) return first_line(environment_variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"));
   std::ifstream file(path);
   std::ostringstream text;
   text << file.rdbuf();
-  return one_line(text.str());
+  return first_line(text.str());
 }
 
 }  // namespace
@@ -113,11 +113,11 @@ awaitable<Place> from_instance(Deadline deadline) {
   if (!token) token = co_await ask(*token_url, "PUT", kLifetime, deadline);  // it is slow at times
   if (!token && !asked_for) co_return std::nullopt;                          // not on an instance
   if (!token) co_return unanswered(fmt::format("the instance's metadata: {}", token.error()));
-  const auto header = fmt::format("X-aws-ec2-metadata-token: {}\r\n", one_line(*token));
+  const auto header = fmt::format("X-aws-ec2-metadata-token: {}\r\n", first_line(*token));
   constexpr std::string_view kRoles = "/latest/meta-data/iam/security-credentials/";
   const auto role = co_await ask(*at(kRoles), "GET", header, deadline);
   if (!role) co_return unanswered(fmt::format("the instance has no role: {}", role.error()));
-  const auto role_url = at(fmt::format("{}{}", kRoles, one_line(*role)));
+  const auto role_url = at(fmt::format("{}{}", kRoles, first_line(*role)));
   if (!role_url) co_return wrong("the instance's role has a name that cannot be asked for");
   const auto body = co_await ask(*role_url, "GET", header, deadline);
   if (!body) co_return unanswered(fmt::format("the instance's role: {}", body.error()));

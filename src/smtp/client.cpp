@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include <fmt/format.h>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -14,6 +13,7 @@
 #include "base/base64.h"
 #include "base/checksum.h"
 #include "base/text.h"
+#include "net/by_value.h"
 #include "net/transport.h"
 #include "smtp/address.h"
 
@@ -25,7 +25,6 @@ using asio::ip::tcp;
 
 namespace {
 
-constexpr auto kByValue = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kLongestReply = 64 * 1024;
 
 using Sent = std::expected<std::string, SendError>;
@@ -78,7 +77,7 @@ class Client {
   awaitable<Sent> connect() {
     tcp::resolver resolver(co_await asio::this_coro::executor);
     const auto [unknown, endpoints] =
-        co_await resolver.async_resolve(relay_.host, std::to_string(relay_.port), kByValue);
+        co_await resolver.async_resolve(relay_.host, std::to_string(relay_.port), net::kByValue);
     if (unknown) co_return failed(fmt::format("{} is not known: {}", relay_.host, unknown.message()));
     boost::system::error_code error = asio::error::host_not_found;
     for (const auto& endpoint : endpoints) {

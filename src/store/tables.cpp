@@ -15,8 +15,8 @@ namespace {
 // How long a step may fail that somebody else may have taken, or that a description does not show yet.
 constexpr std::chrono::seconds kForgiven{10};
 constexpr std::chrono::milliseconds kAfterFailure{200};
-constexpr std::chrono::milliseconds kFirstPause{20};
-constexpr std::chrono::milliseconds kLongestPause{1000};
+constexpr std::chrono::milliseconds kFirstPoll{20};
+constexpr std::chrono::milliseconds kLongestPoll{1000};
 constexpr std::chrono::seconds kBetweenNews{10};
 constexpr std::chrono::minutes kPatience{30};  // an index over a large table takes its time
 
@@ -150,7 +150,7 @@ Async<void> create(Store& store, const TablePlan& plan, const std::function<bool
   const auto begun = SteadyClock::now();
   auto news = begun + kBetweenNews;
   std::optional<SteadyClock::time_point> failing_since;
-  for (auto length = kFirstPause;; length = std::min(length * 2, kLongestPause)) {
+  for (auto length = kFirstPoll;; length = std::min(length * 2, kLongestPoll)) {
     TABELLA_CO_ASSIGN(auto table, co_await find_table(store, plan.definition.name));
     const auto now = SteadyClock::now();
     if (!table || is_settled(*table)) {

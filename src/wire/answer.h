@@ -38,7 +38,7 @@ size_t weight(const Result& result) {
   return 0;
 }
 
-inline constexpr size_t kHeavy = 128u << 10;
+inline constexpr size_t kHeavyResult = 128u << 10;
 
 // `append` writes the result's JSON to the end of its first argument. The request has been read already: its
 // JSON is not there any more when this first waits.
@@ -50,7 +50,7 @@ boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext co
   auto result = co_await (context.store.*call)(std::move(*request));
   if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
   const size_t heavy = weight(*result);
-  if (heavy < kHeavy) {
+  if (heavy < kHeavyResult) {
     append(out, *result);
     co_return Wire<>{};
   }

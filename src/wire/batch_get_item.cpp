@@ -34,7 +34,7 @@ std::vector<item::Item> read_keys(const Reader& entry, std::string_view table) {
   return keys;
 }
 
-Wire<store::BatchGetItemRequest> read(JsonValue body) {
+Wire<store::BatchGetItemRequest> read_batch_get_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchGetItemRequest request;
@@ -59,7 +59,7 @@ Wire<store::BatchGetItemRequest> read(JsonValue body) {
   return request;
 }
 
-void append_result(std::string& out, const store::BatchGetItemResult& result) {
+void append_batch_get_item(std::string& out, const store::BatchGetItemResult& result) {
   JsonObjectWriter json(out);
   {
     JsonObjectWriter responses(json.key("Responses"));
@@ -75,7 +75,8 @@ void append_result(std::string& out, const store::BatchGetItemResult& result) {
 }  // namespace
 
 TABELLA_OPERATION(batch_get_item) {
-  return answer(read(body), context, &store::Store::batch_get_item, out, append_result);
+  return answer(read_batch_get_item(body), context, &store::Store::batch_get_item, out,
+                append_batch_get_item);
 }
 
 }  // namespace tabella::wire

@@ -59,7 +59,7 @@ void check_counts(const Reader& reader, JsonValue tables) {
         "must have length greater than or equal to 1]");
 }
 
-Wire<store::BatchWriteItemRequest> read(JsonValue body) {
+Wire<store::BatchWriteItemRequest> read_batch_write_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchWriteItemRequest request;
@@ -85,7 +85,7 @@ Wire<store::BatchWriteItemRequest> read(JsonValue body) {
   return request;
 }
 
-void append_result(std::string& out, const store::BatchWriteItemResult& result) {
+void append_batch_write_item(std::string& out, const store::BatchWriteItemResult& result) {
   JsonObjectWriter json(out);
   protocol::append_batch(json.key("UnprocessedItems"), result.unprocessed);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
@@ -95,7 +95,8 @@ void append_result(std::string& out, const store::BatchWriteItemResult& result) 
 }  // namespace
 
 TABELLA_OPERATION(batch_write_item) {
-  return answer(read(body), context, &store::Store::batch_write_item, out, append_result);
+  return answer(read_batch_write_item(body), context, &store::Store::batch_write_item, out,
+                append_batch_write_item);
 }
 
 }  // namespace tabella::wire

@@ -51,7 +51,7 @@ std::optional<store::StreamView> read_new_stream(const Reader& reader) {
   return stream->view;
 }
 
-Wire<store::CreateTableRequest> read(JsonValue body) {
+Wire<store::CreateTableRequest> read_create_table(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   reader.unsupported(
@@ -79,7 +79,7 @@ Wire<store::CreateTableRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(create_table) {
-  return answer(read(body), context, &store::Store::create_table, out, append_changed_table);
+  return answer(read_create_table(body), context, &store::Store::create_table, out, append_changed_table);
 }
 
 }  // namespace tabella::wire

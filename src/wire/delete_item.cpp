@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::DeleteItemRequest> read(JsonValue body) {
+Wire<store::DeleteItemRequest> read_delete_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::DeleteItemRequest request;
@@ -19,7 +19,7 @@ Wire<store::DeleteItemRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(delete_item) {
-  return answer(read(body), context, &store::Store::delete_item, out, append_write_result);
+  return answer(read_delete_item(body), context, &store::Store::delete_item, out, append_write_result);
 }
 
 }  // namespace tabella::wire

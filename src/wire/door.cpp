@@ -22,7 +22,7 @@ constexpr std::string_view kAmzJson = "application/x-amz-json-1.0";
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kPlain = "text/plain; charset=utf-8";
 constexpr size_t kCompressFrom = 4096;
-constexpr size_t kHeavy = 64u << 10;
+constexpr size_t kHeavyBody = 64u << 10;
 
 std::string_view media_type(const HttpRequest& request) {
   auto type = request.header("content-type");
@@ -71,7 +71,7 @@ Wire<std::string> unpack(const HttpRequest& request, std::string_view encoding) 
 // wait in memory for its turn.
 bool takes_long(const HttpRequest& request, const NamedOperation* operation) {
   constexpr size_t kSeveralKeys = 256;
-  if (request.body.size() >= kHeavy || request.has_header("content-encoding")) return true;
+  if (request.body.size() >= kHeavyBody || request.has_header("content-encoding")) return true;
   return operation && operation->reads_many && request.body.size() >= kSeveralKeys;
 }
 
@@ -197,7 +197,7 @@ awaitable<void> Door::serve(const HttpRequest& request, const NamedOperation* op
     seal(response);
     return true;
   };
-  if (response.body.size() < kHeavy)
+  if (response.body.size() < kHeavyBody)
     finish();
   else
     co_await options_.long_work.run(finish);

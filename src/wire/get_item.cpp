@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::GetItemRequest> read(JsonValue body) {
+Wire<store::GetItemRequest> read_get_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::GetItemRequest request;
@@ -20,7 +20,7 @@ Wire<store::GetItemRequest> read(JsonValue body) {
   return request;
 }
 
-void append_result(std::string& out, const store::GetItemResult& result) {
+void append_get_item(std::string& out, const store::GetItemResult& result) {
   JsonObjectWriter json(out);
   if (result.item) item::append_item_json(json.key("Item"), *result.item);
   if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
@@ -29,7 +29,7 @@ void append_result(std::string& out, const store::GetItemResult& result) {
 }  // namespace
 
 TABELLA_OPERATION(get_item) {
-  return answer(read(body), context, &store::Store::get_item, out, append_result);
+  return answer(read_get_item(body), context, &store::Store::get_item, out, append_get_item);
 }
 
 }  // namespace tabella::wire

@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::PutItemRequest> read(JsonValue body) {
+Wire<store::PutItemRequest> read_put_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::PutItemRequest request;
@@ -19,7 +19,7 @@ Wire<store::PutItemRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(put_item) {
-  return answer(read(body), context, &store::Store::put_item, out, append_write_result);
+  return answer(read_put_item(body), context, &store::Store::put_item, out, append_write_result);
 }
 
 }  // namespace tabella::wire

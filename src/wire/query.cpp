@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::QueryRequest> read(JsonValue body) {
+Wire<store::QueryRequest> read_query(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::QueryRequest request;
@@ -24,6 +24,6 @@ Wire<store::QueryRequest> read(JsonValue body) {
 
 }  // namespace
 
-TABELLA_OPERATION(query) { return answer(read(body), context, &store::Store::query, out, append_page); }
+TABELLA_OPERATION(query) { return answer(read_query(body), context, &store::Store::query, out, append_page); }
 
 }  // namespace tabella::wire

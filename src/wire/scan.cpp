@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ScanRequest> read(JsonValue body) {
+Wire<store::ScanRequest> read_scan(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ScanRequest request;
@@ -22,6 +22,6 @@ Wire<store::ScanRequest> read(JsonValue body) {
 
 }  // namespace
 
-TABELLA_OPERATION(scan) { return answer(read(body), context, &store::Store::scan, out, append_page); }
+TABELLA_OPERATION(scan) { return answer(read_scan(body), context, &store::Store::scan, out, append_page); }
 
 }  // namespace tabella::wire

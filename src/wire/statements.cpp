@@ -55,7 +55,7 @@ std::vector<store::Statement> read_statements(const Reader& reader, std::string_
   return statements;
 }
 
-Wire<store::ExecuteStatementRequest> read_execute(JsonValue body) {
+Wire<store::ExecuteStatementRequest> read_execute_statement(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ExecuteStatementRequest request{.statement = read_statement(reader)};
@@ -68,7 +68,7 @@ Wire<store::ExecuteStatementRequest> read_execute(JsonValue body) {
   return request;
 }
 
-void append_execute(std::string& out, const store::ExecuteStatementResult& result) {
+void append_execute_statement(std::string& out, const store::ExecuteStatementResult& result) {
   JsonObjectWriter json(out);
   {
     JsonArrayWriter items(json.key("Items"));
@@ -79,7 +79,7 @@ void append_execute(std::string& out, const store::ExecuteStatementResult& resul
   if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
 }
 
-Wire<store::BatchExecuteStatementRequest> read_batch(JsonValue body) {
+Wire<store::BatchExecuteStatementRequest> read_batch_execute_statement(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchExecuteStatementRequest request;
@@ -101,7 +101,7 @@ void append_response(std::string& out, const store::StatementResponse& response)
   if (response.item) item::append_item_json(json.key("Item"), *response.item);
 }
 
-void append_batch(std::string& out, const store::BatchExecuteStatementResult& result) {
+void append_batch_execute_statement(std::string& out, const store::BatchExecuteStatementResult& result) {
   JsonObjectWriter json(out);
   {
     JsonArrayWriter responses(json.key("Responses"));
@@ -110,7 +110,7 @@ void append_batch(std::string& out, const store::BatchExecuteStatementResult& re
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
 }
 
-Wire<store::ExecuteTransactionRequest> read_transaction(JsonValue body) {
+Wire<store::ExecuteTransactionRequest> read_execute_transaction(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ExecuteTransactionRequest request;
@@ -121,7 +121,7 @@ Wire<store::ExecuteTransactionRequest> read_transaction(JsonValue body) {
   return request;
 }
 
-void append_transaction(std::string& out, const store::ExecuteTransactionResult& result) {
+void append_execute_transaction(std::string& out, const store::ExecuteTransactionResult& result) {
   JsonObjectWriter json(out);
   append_responses(json.key("Responses"), result.responses);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
@@ -130,15 +130,18 @@ void append_transaction(std::string& out, const store::ExecuteTransactionResult&
 }  // namespace
 
 TABELLA_OPERATION(execute_statement) {
-  return answer(read_execute(body), context, &store::Store::execute_statement, out, append_execute);
+  return answer(read_execute_statement(body), context, &store::Store::execute_statement, out,
+                append_execute_statement);
 }
 
 TABELLA_OPERATION(batch_execute_statement) {
-  return answer(read_batch(body), context, &store::Store::batch_execute_statement, out, append_batch);
+  return answer(read_batch_execute_statement(body), context, &store::Store::batch_execute_statement, out,
+                append_batch_execute_statement);
 }
 
 TABELLA_OPERATION(execute_transaction) {
-  return answer(read_transaction(body), context, &store::Store::execute_transaction, out, append_transaction);
+  return answer(read_execute_transaction(body), context, &store::Store::execute_transaction, out,
+                append_execute_transaction);
 }
 
 }  // namespace tabella::wire

@@ -32,7 +32,7 @@ int64_t read_limit(const Reader& reader, int64_t most) {
   return limit.value_or(most);
 }
 
-Wire<store::ListStreamsRequest> read_list(JsonValue body) {
+Wire<store::ListStreamsRequest> read_list_streams(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ListStreamsRequest request;
@@ -46,7 +46,7 @@ Wire<store::ListStreamsRequest> read_list(JsonValue body) {
   return request;
 }
 
-void append_list(std::string& out, const store::ListStreamsResult& result) {
+void append_list_streams(std::string& out, const store::ListStreamsResult& result) {
   JsonObjectWriter json(out);
   {
     JsonArrayWriter streams(json.key("Streams"));
@@ -72,7 +72,7 @@ std::optional<std::string> read_shard_filter(const Reader& reader) {
   return shard;
 }
 
-Wire<store::DescribeStreamRequest> read_describe(JsonValue body) {
+Wire<store::DescribeStreamRequest> read_describe_stream(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::DescribeStreamRequest request{.arn = read_stream_arn(reader)};
@@ -110,7 +110,7 @@ void append_stream(std::string& out, const store::StreamDescription& stream) {
   if (stream.last_shard) json.string("LastEvaluatedShardId", *stream.last_shard);
 }
 
-Wire<store::GetShardIteratorRequest> read_iterator(JsonValue body) {
+Wire<store::GetShardIteratorRequest> read_get_shard_iterator(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::GetShardIteratorRequest request{.arn = read_stream_arn(reader)};
@@ -128,7 +128,7 @@ Wire<store::GetShardIteratorRequest> read_iterator(JsonValue body) {
   return request;
 }
 
-Wire<store::GetRecordsRequest> read_records(JsonValue body) {
+Wire<store::GetRecordsRequest> read_get_records(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   const auto iterator = reader.string("ShardIterator");
@@ -180,19 +180,20 @@ void append_iterator(std::string& out, const std::string& iterator) {
 }  // namespace
 
 TABELLA_OPERATION(list_streams) {
-  return answer(read_list(body), context, &store::Store::list_streams, out, append_list);
+  return answer(read_list_streams(body), context, &store::Store::list_streams, out, append_list_streams);
 }
 
 TABELLA_OPERATION(describe_stream) {
-  return answer(read_describe(body), context, &store::Store::describe_stream, out, append_stream);
+  return answer(read_describe_stream(body), context, &store::Store::describe_stream, out, append_stream);
 }
 
 TABELLA_OPERATION(get_shard_iterator) {
-  return answer(read_iterator(body), context, &store::Store::get_shard_iterator, out, append_iterator);
+  return answer(read_get_shard_iterator(body), context, &store::Store::get_shard_iterator, out,
+                append_iterator);
 }
 
 TABELLA_OPERATION(get_records) {
-  return answer(read_records(body), context, &store::Store::get_records, out, append_records);
+  return answer(read_get_records(body), context, &store::Store::get_records, out, append_records);
 }
 
 }  // namespace tabella::wire

@@ -6,7 +6,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ListTablesRequest> read_list(JsonValue body) {
+Wire<store::ListTablesRequest> read_list_tables(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ListTablesRequest request;
@@ -22,7 +22,7 @@ Wire<store::ListTablesRequest> read_list(JsonValue body) {
 }
 
 // Page by page, until there are enough of those that are listed.
-store::Async<store::ListTablesResult> list(OperationContext context, store::ListTablesRequest request) {
+store::Async<store::ListTablesResult> list_visible(OperationContext context, store::ListTablesRequest request) {
   store::ListTablesResult listed;
   const auto wanted = static_cast<size_t>(request.limit);
   while (true) {
@@ -37,7 +37,7 @@ store::Async<store::ListTablesResult> list(OperationContext context, store::List
   }
 }
 
-void append_list(std::string& out, const store::ListTablesResult& result) {
+void append_list_tables(std::string& out, const store::ListTablesResult& result) {
   JsonObjectWriter json(out);
   {
     JsonArrayWriter names(json.key("TableNames"));
@@ -61,11 +61,11 @@ TABELLA_OPERATION(delete_table) {
 }
 
 TABELLA_OPERATION(list_tables) {
-  auto request = read_list(body);
+  auto request = read_list_tables(body);
   if (!request) co_return std::unexpected(std::move(request).error());
-  const auto listed = co_await list(context, std::move(*request));
+  const auto listed = co_await list_visible(context, std::move(*request));
   if (!listed) co_return std::unexpected(to_wire(listed.error()));
-  append_list(out, *listed);
+  append_list_tables(out, *listed);
   co_return Wire<>{};
 }
 

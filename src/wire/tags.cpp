@@ -12,7 +12,7 @@ std::string read_arn(const Reader& reader) {
   return arn.value_or("");
 }
 
-Wire<store::TagResourceRequest> read_tag(JsonValue body) {
+Wire<store::TagResourceRequest> read_tag_resource(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TagResourceRequest request{.arn = read_arn(reader), .tags = {}};
@@ -23,7 +23,7 @@ Wire<store::TagResourceRequest> read_tag(JsonValue body) {
   return request;
 }
 
-Wire<store::UntagResourceRequest> read_untag(JsonValue body) {
+Wire<store::UntagResourceRequest> read_untag_resource(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UntagResourceRequest request{.arn = read_arn(reader), .keys = {}};
@@ -34,7 +34,7 @@ Wire<store::UntagResourceRequest> read_untag(JsonValue body) {
   return request;
 }
 
-Wire<std::string> read_list(JsonValue body) {
+Wire<std::string> read_list_tags_of_resource(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   auto arn = read_arn(reader);
@@ -54,16 +54,17 @@ void append_tags(std::string& out, const std::vector<store::Tag>& list) {
 // The answers of these two are empty, not {}.
 TABELLA_OPERATION(tag_resource) {
   static_cast<void>(out);
-  return answer(read_tag(body), context, &store::Store::tag_resource);
+  return answer(read_tag_resource(body), context, &store::Store::tag_resource);
 }
 
 TABELLA_OPERATION(untag_resource) {
   static_cast<void>(out);
-  return answer(read_untag(body), context, &store::Store::untag_resource);
+  return answer(read_untag_resource(body), context, &store::Store::untag_resource);
 }
 
 TABELLA_OPERATION(list_tags_of_resource) {
-  return answer(read_list(body), context, &store::Store::list_tags_of_resource, out, append_tags);
+  return answer(read_list_tags_of_resource(body), context, &store::Store::list_tags_of_resource, out,
+                append_tags);
 }
 
 }  // namespace tabella::wire

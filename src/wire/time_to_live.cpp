@@ -7,7 +7,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::UpdateTimeToLiveRequest> read_update(JsonValue body) {
+Wire<store::UpdateTimeToLiveRequest> read_update_time_to_live(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UpdateTimeToLiveRequest request{.table = read_required_table_name(reader)};
@@ -31,7 +31,7 @@ void append_specification(std::string& out, const store::UpdateTimeToLiveRequest
   protocol::write_time_to_live(json, specification);
 }
 
-void append_description(std::string& out, const store::TimeToLiveDescription& description) {
+void append_time_to_live(std::string& out, const store::TimeToLiveDescription& description) {
   JsonObjectWriter json(out);
   JsonObjectWriter inner(json.key("TimeToLiveDescription"));
   inner.string("TimeToLiveStatus", protocol::name_of(protocol::kTimeToLiveStatuses, description.status));
@@ -41,12 +41,13 @@ void append_description(std::string& out, const store::TimeToLiveDescription& de
 }  // namespace
 
 TABELLA_OPERATION(update_time_to_live) {
-  return answer(read_update(body), context, &store::Store::update_time_to_live, out, append_specification);
+  return answer(read_update_time_to_live(body), context, &store::Store::update_time_to_live, out,
+                append_specification);
 }
 
 TABELLA_OPERATION(describe_time_to_live) {
   return answer(read_table_only(body), context, &store::Store::describe_time_to_live, out,
-                append_description);
+                append_time_to_live);
 }
 
 }  // namespace tabella::wire

@@ -17,7 +17,7 @@ std::optional<store::TransactGet> read_get(const Reader& entry) {
   return get;
 }
 
-Wire<store::TransactGetItemsRequest> read(JsonValue body) {
+Wire<store::TransactGetItemsRequest> read_transact_get_items(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TransactGetItemsRequest request;
@@ -35,7 +35,7 @@ Wire<store::TransactGetItemsRequest> read(JsonValue body) {
   return request;
 }
 
-void append_result(std::string& out, const store::TransactGetItemsResult& result) {
+void append_transact_get_items(std::string& out, const store::TransactGetItemsResult& result) {
   JsonObjectWriter json(out);
   append_responses(json.key("Responses"), result.responses);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
@@ -44,7 +44,8 @@ void append_result(std::string& out, const store::TransactGetItemsResult& result
 }  // namespace
 
 TABELLA_OPERATION(transact_get_items) {
-  return answer(read(body), context, &store::Store::transact_get_items, out, append_result);
+  return answer(read_transact_get_items(body), context, &store::Store::transact_get_items, out,
+                append_transact_get_items);
 }
 
 }  // namespace tabella::wire

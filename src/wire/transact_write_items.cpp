@@ -40,7 +40,7 @@ std::optional<TransactWrite> read_write(const Reader& entry) {
   return write;
 }
 
-Wire<store::TransactWriteItemsRequest> read(JsonValue body) {
+Wire<store::TransactWriteItemsRequest> read_transact_write_items(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TransactWriteItemsRequest request;
@@ -60,7 +60,7 @@ Wire<store::TransactWriteItemsRequest> read(JsonValue body) {
   return request;
 }
 
-void append_result(std::string& out, const store::TransactWriteItemsResult& result) {
+void append_transact_write_items(std::string& out, const store::TransactWriteItemsResult& result) {
   JsonObjectWriter json(out);
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
   append_table_metrics(json, result.collection_metrics);
@@ -69,7 +69,8 @@ void append_result(std::string& out, const store::TransactWriteItemsResult& resu
 }  // namespace
 
 TABELLA_OPERATION(transact_write_items) {
-  return answer(read(body), context, &store::Store::transact_write_items, out, append_result);
+  return answer(read_transact_write_items(body), context, &store::Store::transact_write_items, out,
+                append_transact_write_items);
 }
 
 }  // namespace tabella::wire

@@ -38,7 +38,7 @@ std::optional<std::vector<store::LegacyUpdate>> read_updates(const Reader& reade
   return updates;
 }
 
-Wire<store::UpdateItemRequest> read(JsonValue body) {
+Wire<store::UpdateItemRequest> read_update_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UpdateItemRequest request;
@@ -55,7 +55,7 @@ Wire<store::UpdateItemRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(update_item) {
-  return answer(read(body), context, &store::Store::update_item, out, append_write_result);
+  return answer(read_update_item(body), context, &store::Store::update_item, out, append_write_result);
 }
 
 }  // namespace tabella::wire

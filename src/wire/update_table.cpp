@@ -38,7 +38,7 @@ store::GlobalIndexUpdate read_index_update(const Reader& entry) {
   return update;
 }
 
-Wire<store::UpdateTableRequest> read(JsonValue body) {
+Wire<store::UpdateTableRequest> read_update_table(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   reader.unsupported({"ReplicaUpdates", "MultiRegionConsistency", "GlobalTableWitnessUpdates",
@@ -71,7 +71,7 @@ Wire<store::UpdateTableRequest> read(JsonValue body) {
 }  // namespace
 
 TABELLA_OPERATION(update_table) {
-  return answer(read(body), context, &store::Store::update_table, out, append_changed_table);
+  return answer(read_update_table(body), context, &store::Store::update_table, out, append_changed_table);
 }
 
 }  // namespace tabella::wire
