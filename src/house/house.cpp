@@ -46,10 +46,7 @@ void Worker::end(std::chrono::steady_clock::time_point until) {
   thread_.stop();
 }
 
-void House::consume(std::string table, std::string consumer, store::StreamReader::Handler handler) {
-  store::StreamReader::Options options;
-  options.table = std::move(table);
-  options.consumer = std::move(consumer);
+void House::consume(store::StreamReader::Options options, store::StreamReader::Handler handler) {
   options.lease_table = consumers_table(table_prefix);
   readers_.emplace_back(store, clock, std::move(options), std::move(handler));
 }

@@ -73,8 +73,8 @@ class House : public Foundation {
   // thread.
   schedule::Schedule& schedule() { return schedule_; }
 
-  // Follows the stream of a table. In System::start().
-  void consume(std::string table, std::string consumer, store::StreamReader::Handler handler);
+  // Follows a stream. In System::start(); the house adds where leases are kept.
+  void consume(store::StreamReader::Options options, store::StreamReader::Handler handler);
   // For work without end. In System::start().
   Worker& add_worker() { return background_.emplace_back(); }
 

@@ -11,8 +11,12 @@
 #include "mail/api.h"
 #include "mail/host.h"
 #include "mail/options.h"
+#include "mail/reconciler.h"
+#include "mail/webhooks.h"
 #include "mail/worker.h"
 #include "smtp/server.h"
+#include "store/settings.h"
+#include "webhook/hooks.h"
 
 namespace tabella::mail {
 namespace {
@@ -36,12 +40,13 @@ std::map<std::string, OutgoingServer> outgoing_servers(const Options& options) {
                                        : read_outgoing_file(options.outgoing_file);
 }
 
-std::vector<Webhook> fixed_webhooks(const Options& options) {
-  std::vector<Webhook> hooks;
+std::vector<webhook::Hook> fixed_webhooks(const Options& options) {
+  std::vector<webhook::Hook> hooks;
   for (size_t i = 0; i < options.webhooks.size(); ++i)
     hooks.push_back({.id = fmt::format("option-{}", i + 1),
                      .url = options.webhooks[i],
-                     .secret = options.webhook_secret});
+                     .secret = options.webhook_secret,
+                     .trusted = true});
   return hooks;
 }
 
@@ -52,26 +57,37 @@ struct Parts {
         settings(house.store, mail.options().settings),
         live(house.add_worker()),
         feed(mail, arrivals, live.executor()),
-        release(mail, settings, outgoing_servers(options)),
-        webhooks(mail, settings, house.schedule(), fixed_webhooks(options)),
+        release(mail, settings, house.secrets, house.outbound.rules(), outgoing_servers(options)),
+        webhooks("mail",
+                 {.settings = settings,
+                  .secrets = house.secrets,
+                  .schedule = house.schedule(),
+                  .outbound = house.outbound,
+                  .clock = house.clock},
+                 fixed_webhooks(options),
+                 [this](const webhook::Hook& hook, const std::string& id) {
+                   return render_for_webhook(mail, hook, id);
+                 }),
         host(mail, jim, arrivals,
              options.auth_file.empty() ? nullptr : &passwords.emplace(Passwords::read(options.auth_file))),
-        worker(mail, arrivals, house.shared, std::move(repair)) {
+        worker(mail, arrivals, house.shared, std::move(repair)),
+        reconciler(mail, arrivals) {
     if (options.tls) identity.emplace(*options.tls);
   }
 
   std::optional<net::TlsIdentity> identity;
   std::optional<Passwords> passwords;
   Mail mail;
-  Settings settings;
+  store::Settings settings;
   Jim jim;
   Arrivals arrivals;
   house::Worker& live;  // where messages are made ready for those who listen
   Feed feed;
   Release release;
-  Webhooks webhooks;
+  webhook::Hooks webhooks;
   MailHost host;
   Worker worker;
+  Reconciler reconciler;
   std::optional<smtp::Server> smtp;
   std::optional<smtp::Server> smtps;
 };
@@ -86,7 +102,7 @@ class MailSystem final : public house::System {
   std::vector<store::TablePlan> tables(const std::string& prefix) const override {
     const auto names = table_names(prefix);
     auto plans = Mail::plans(names);
-    plans.push_back(Settings::plan(names.settings));
+    plans.push_back(store::Settings::plan(names.settings));
     return plans;
   }
   void add_routes(net::Router& router) override { Api::add_routes({router, api_}); }
@@ -123,6 +139,11 @@ void MailSystem::start(house::House& house) {
   if (const auto joined = asio::co_spawn(house.io.at(0), parts.mail.join(), asio::use_future).get(); !joined)
     throw std::runtime_error(fmt::format("the mail index cannot be read: {}", joined.error().message));
   listen(house);
+  house.consume({.table = parts.mail.options().messages,
+                 .consumer = "mail-index",
+                 .batch = 1000,
+                 .gather = std::chrono::milliseconds{200}},
+                [&parts](const store::StreamRecord& record) { return parts.reconciler.handle(record); });
   parts.live.run([&parts] { return parts.feed.run(); });
   if (house.shared) parts.live.run([&parts] { return parts.worker.follow_others(); });
   house.add_worker().run([&parts] { return parts.worker.run(); });
@@ -165,6 +186,7 @@ std::vector<std::string> MailSystem::announce() const {
 void MailSystem::write_metrics(metrics::Exposition& out) const {
   parts_->mail.write_metrics(out);
   parts_->worker.write_metrics(out);
+  parts_->reconciler.write_metrics(out);
   parts_->webhooks.write_metrics(out);
   const auto sessions =
       (parts_->smtp ? parts_->smtp->connections() : 0) + (parts_->smtps ? parts_->smtps->connections() : 0);
