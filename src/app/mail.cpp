@@ -17,27 +17,30 @@ namespace {
 
 constexpr std::chrono::seconds kBackgroundGrace{5};
 
-mail::MailOptions service_options(const ServeOptions& options, bool shared) {
-  auto mail = mail_tables(options.table_prefix);
-  mail.shared = shared;
-  mail.granularity = options.mail.granularity;
-  mail.time_to_live = options.mail.time_to_live;
-  mail.hostname = options.mail.hostname;
-  mail.most_messages = options.mail.most_messages;
+// Other processes may be using a store that is not ours alone.
+bool is_shared(const ServeOptions& options) { return options.store.remote.has_value(); }
+
+mail::ServiceOptions service_options(const ServeOptions& options, const mail::Options& mail) {
+  auto service = mail_tables(options.store.table_prefix);
+  service.shared = is_shared(options);
+  service.granularity = mail.granularity;
+  service.time_to_live = mail.time_to_live;
+  service.hostname = options.hostname;
+  service.most_messages = mail.most_messages;
   // Clocks of several machines do not agree to the second.
-  mail.settle = options.mail.settle.value_or(shared ? std::chrono::seconds{20} : std::chrono::seconds{2});
-  return mail;
+  service.settle = mail.settle.value_or(service.shared ? std::chrono::seconds{20} : std::chrono::seconds{2});
+  return service;
 }
 
-schedule::Schedule::Options timer_options(const ServeOptions& options, bool shared) {
+schedule::Schedule::Options timer_options(const ServeOptions& options) {
   schedule::Schedule::Options timers;
-  timers.table = options.table_prefix + "tabella-timers";
+  timers.table = options.store.table_prefix + "tabella-timers";
   // Alone on the store, its own timers wake it.
-  if (!shared) timers.busy_poll = timers.poll = std::chrono::seconds{30};
+  if (!is_shared(options)) timers.busy_poll = timers.poll = std::chrono::seconds{30};
   return timers;
 }
 
-std::vector<mail::Webhook> fixed_webhooks(const MailOptions& options) {
+std::vector<mail::Webhook> fixed_webhooks(const mail::Options& options) {
   std::vector<mail::Webhook> hooks;
   for (size_t i = 0; i < options.webhooks.size(); ++i)
     hooks.push_back({.id = fmt::format("option-{}", i + 1),
@@ -48,27 +51,27 @@ std::vector<mail::Webhook> fixed_webhooks(const MailOptions& options) {
 
 }  // namespace
 
-mail::MailOptions mail_tables(const std::string& prefix) {
-  mail::MailOptions mail;
+mail::ServiceOptions mail_tables(const std::string& prefix) {
+  mail::ServiceOptions mail;
   mail.messages = prefix + "tabella-mail";
   mail.index = prefix + "tabella-mail-index";
   mail.settings = prefix + "tabella-mail-settings";
   return mail;
 }
 
-std::vector<store::TablePlan> MailSide::plans(const ServeOptions& options) {
-  const auto mail = service_options(options, false);
+std::vector<store::TablePlan> MailSide::plans(const std::string& prefix) {
+  const auto mail = mail_tables(prefix);
   auto plans = mail::Mail::plans(mail);
   plans.push_back(mail::Settings::plan(mail.settings));
   return plans;
 }
 
 MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& options,
-                   net::IoThreads& threads, net::Limits& limits, bool shared)
-    : options_(options.mail),
-      mail_(store, clock, service_options(options, shared)),
+                   const mail::Options& mail, net::IoThreads& threads, net::Limits& limits)
+    : options_(mail),
+      mail_(store, clock, service_options(options, mail)),
       settings_(store, mail_.options().settings),
-      schedule_(store, clock, timer_options(options, shared)),
+      schedule_(store, clock, timer_options(options)),
       live_(1),
       feed_(mail_, arrivals_, live_.at(0).get_executor()),
       release_(mail_, settings_,
@@ -80,11 +83,10 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
       host_(mail_, jim_, arrivals_,
             options_.auth_file.empty() ? nullptr : &passwords_.emplace(Passwords::read(options_.auth_file))),
       worker_(
-          mail_, arrivals_, shared,
-          shared ? std::function<store::Async<void>()>()
+          mail_, arrivals_, is_shared(options),
+          is_shared(options) ? std::function<store::Async<void>()>()
                  : [&store,
-                    tables = plans(
-                        options)] { return store::prepare_tables(store, tables, store::Missing::create); }),
+                    tables = plans(options.store.table_prefix)] { return store::prepare_tables(store, tables, store::Missing::create); }),
       background_(1) {
   if (options_.tls) identity_.emplace(*options_.tls);
   jim_.set_defaults(options_.chances);
@@ -92,7 +94,7 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
   mail_.before_keeping([this](const std::string& id) { return webhooks_.announce(id); });
   if (const auto joined = asio::co_spawn(threads.at(0), mail_.join(), asio::use_future).get(); !joined)
     throw std::runtime_error(fmt::format("the mail index cannot be read: {}", joined.error().message));
-  listen(threads, limits, options_);
+  listen(threads, limits, options.hostname);
   // Taking mail in goes before looking through it.
   asio::post(background_.at(0), [] { setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 10); });
   const auto begin = [&](asio::awaitable<void> work) {
@@ -106,15 +108,15 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
 
 MailSide::~MailSide() { stop(kBackgroundGrace); }
 
-void MailSide::listen(net::IoThreads& threads, net::Limits& limits, const MailOptions& options) {
+void MailSide::listen(net::IoThreads& threads, net::Limits& limits, const std::string& hostname) {
   smtp::ServerOptions server;
-  server.session.hostname = options.hostname;
-  server.session.max_message = options.max_message;
-  server.session.max_recipients = options.max_recipients;
-  server.session.require_tls = options.require_tls;
-  server.session.require_login = !options.auth_file.empty();
+  server.session.hostname = hostname;
+  server.session.max_message = options_.max_message;
+  server.session.max_recipients = options_.max_recipients;
+  server.session.require_tls = options_.require_tls;
+  server.session.require_login = !options_.auth_file.empty();
   server.session.offer_cram_md5 = !passwords_ || passwords_->all_plain();
-  server.listen.max_connections = options.max_connections;
+  server.listen.max_connections = options_.max_connections;
   server.listen.limits = &limits;
   const auto* identity = identity_ ? &*identity_ : nullptr;
   const auto open = [&](std::optional<smtp::Server>& into, const std::optional<Address>& address) {
@@ -123,9 +125,9 @@ void MailSide::listen(net::IoThreads& threads, net::Limits& limits, const MailOp
     server.listen.port = address->port;
     into.emplace(threads, server, identity, [this] { return host_.invite(); });
   };
-  open(smtp_, options.smtp);
+  open(smtp_, options_.smtp);
   server.tls_from_the_start = true;
-  open(smtps_, options.smtps);
+  open(smtps_, options_.smtps);
 }
 
 void MailSide::announce() const {

@@ -6,12 +6,13 @@
 #include <optional>
 #include <string>
 
-#include "app/options.h"
+#include "app/server_options.h"
 #include "base/clock.h"
 #include "base/passwords.h"
 #include "mail/api.h"
 #include "mail/feed.h"
 #include "mail/host.h"
+#include "mail/options.h"
 #include "mail/worker.h"
 #include "net/threads.h"
 #include "schedule/schedule.h"
@@ -20,19 +21,18 @@
 namespace tabella::app {
 
 // Mail's options with the names of its tables in them, as all processes on the store call them.
-mail::MailOptions mail_tables(const std::string& prefix);
+mail::ServiceOptions mail_tables(const std::string& prefix);
 
 class MailSide {
  public:
-  // `shared`: other processes may be using the store. Its tables must be there. Throws std::runtime_error
-  // with a sentence for the user.
-  MailSide(store::Store& store, const Clock& clock, const ServeOptions& options, net::IoThreads& threads,
-           net::Limits& limits, bool shared);
+  // Its tables must be there. Throws std::runtime_error with a sentence for the user.
+  MailSide(store::Store& store, const Clock& clock, const ServeOptions& options, const mail::Options& mail,
+           net::IoThreads& threads, net::Limits& limits);
   ~MailSide();
   MailSide(const MailSide&) = delete;
   MailSide& operator=(const MailSide&) = delete;
 
-  static std::vector<store::TablePlan> plans(const ServeOptions& options);
+  static std::vector<store::TablePlan> plans(const std::string& prefix);
 
   mail::Api& api() { return api_; }
   void announce() const;
@@ -46,9 +46,9 @@ class MailSide {
   void stop(std::chrono::milliseconds grace);
 
  private:
-  void listen(net::IoThreads& threads, net::Limits& limits, const MailOptions& options);
+  void listen(net::IoThreads& threads, net::Limits& limits, const std::string& hostname);
 
-  const MailOptions& options_;
+  const mail::Options& options_;
   std::optional<net::TlsIdentity> identity_;
   std::optional<Passwords> passwords_;
   mail::Mail mail_;

@@ -48,10 +48,10 @@ store::Async<mail::Indexer::Rebuilt> prepare_and_rebuild(store::Store& store, ma
 }
 
 void rebuild(store::Store& store, const Clock& clock, const ReindexOptions& options) {
-  auto mail_options = mail_tables(options.table_prefix);
+  auto mail_options = mail_tables(options.store.table_prefix);
   // Messages may have been kept for longer once: as far back as there are any.
   mail_options.time_to_live = std::chrono::hours{100 * 365 * 24};
-  mail_options.shared = options.remote.has_value();
+  mail_options.shared = options.store.remote.has_value();
   mail::Mail mail(store, clock, std::move(mail_options));
   ProgressLine progress;
   boost::asio::io_context context(1);
@@ -71,19 +71,19 @@ void rebuild(store::Store& store, const Clock& clock, const ReindexOptions& opti
 int reindex(const ReindexOptions& options) {
   try {
     const SystemClock clock;
-    if (options.remote) {
+    if (options.store.remote) {
       remote::RemoteOptions remote;
-      remote.calls.endpoint = options.remote->endpoint;
-      remote.calls.credentials = options.remote->credentials;
-      remote.calls.connections.ca_file = options.remote->ca_file;
+      remote.calls.endpoint = options.store.remote->endpoint;
+      remote.calls.credentials = options.store.remote->credentials;
+      remote.calls.connections.ca_file = options.store.remote->ca_file;
       remote::RemoteStore store(std::move(remote), clock);
       rebuild(store, clock, options);
       return 0;
     }
     // A wrong folder should not become an empty store.
-    if (!std::filesystem::exists(options.data / "CURRENT"))
-      throw std::runtime_error(fmt::format("there is no store in {}", options.data.string()));
-    engine::Engine store({.folder = options.data}, clock);
+    if (!std::filesystem::exists(options.store.data / "CURRENT"))
+      throw std::runtime_error(fmt::format("there is no store in {}", options.store.data.string()));
+    engine::Engine store({.folder = options.store.data}, clock);
     rebuild(store, clock, options);
     store.close();
     return 0;

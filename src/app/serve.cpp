@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "net/server.h"
 #include "remote/remote_store.h"
 #include "schedule/schedule.h"
 #include "store/leases.h"
@@ -29,7 +30,7 @@ namespace {
 // The end of a stop, which is one for all that has to end; whatever hangs then is left.
 class Deadline {
  public:
-  explicit Deadline(std::chrono::seconds timeout)
+  explicit Deadline(std::chrono::milliseconds timeout)
       : begun_(std::chrono::steady_clock::now()), until_(begun_ + timeout), watch_([this] { watch(); }) {}
   ~Deadline() {
     {
@@ -105,15 +106,15 @@ void wait_for_stop() {
   log::info("stopping: finishing requests under way");
 }
 
-bool wants_mail(const ServeOptions& options) {
-  return options.http || options.mail.smtp || options.mail.smtps;
+bool wants_mail(const ServeOptions& options, const mail::Options& mail) {
+  return options.http || mail.smtp || mail.smtps;
 }
 
 // Mail, if it can be sent or looked at; a process that only serves the tables leaves it to others.
 std::unique_ptr<MailSide> make_mail(store::Store& store, const Clock& clock, const ServeOptions& options,
-                                    net::IoThreads& threads, net::Limits& limits) {
-  if (!wants_mail(options)) return nullptr;
-  return std::make_unique<MailSide>(store, clock, options, threads, limits, options.remote.has_value());
+                                    const mail::Options& mail, net::IoThreads& threads, net::Limits& limits) {
+  if (!wants_mail(options, mail)) return nullptr;
+  return std::make_unique<MailSide>(store, clock, options, mail, threads, limits);
 }
 
 // A server that only this machine can reach is called by this machine's names; for another the user answers.
@@ -122,7 +123,7 @@ net::KnownHosts hosts_of(const ServeOptions& options, const Address& address) {
       address.host.starts_with("127.") || address.host == "localhost" || address.host == "::1";
   if (!loopback) return {};
   auto names = options.allowed_hosts;
-  names.push_back(options.mail.hostname);
+  names.push_back(options.hostname);
   return net::KnownHosts(std::move(names));
 }
 
@@ -155,19 +156,21 @@ class HttpSide {
             guard_of(options)) {
     const auto& address = options.http;
     if (!address) return;
-    server_.emplace(threads,
-                    net::ServerOptions{.host = address->host, .port = address->port, .limits = &limits},
-                    [this](const net::HttpRequest& request, net::HttpResponse& response) {
-                      return door_.handle(request, response);
-                    });
-    address_ = fmt::format("{}:{}", address->host, server_->port());
+    server_.emplace(
+        threads,
+        net::ServerOptions{
+            .host = address->host, .port = address->port, .tls = options.http_tls, .limits = &limits},
+        [this](const net::HttpRequest& request, net::HttpResponse& response) {
+          return door_.handle(request, response);
+        });
+    address_ = fmt::format("{}://{}", options.http_tls ? "https" : "http",
+                           to_text(Address{address->host, server_->port()}));
   }
 
   void announce() const {
     if (mail_) mail_->announce();
     if (server_)
-      fmt::print("Page and API on http://{}{}/, metrics and health on /metrics and /healthz\n", address_,
-                 path_);
+      fmt::print("Page and API on {}{}/, metrics and health on /metrics and /healthz\n", address_, path_);
     std::fflush(stdout);
   }
   void stop(const Deadline& deadline) {
@@ -201,18 +204,20 @@ std::string name_of(const remote::Endpoint& endpoint) {
 
 // The tables that this process uses.
 std::vector<store::TablePlan> plans(const ServeOptions& options) {
-  auto plans = MailSide::plans(options);
-  plans.push_back(store::Leases::plan(options.table_prefix + "tabella-consumers"));
-  plans.push_back(schedule::plan(options.table_prefix + "tabella-timers"));
+  auto plans = MailSide::plans(options.store.table_prefix);
+  plans.push_back(store::Leases::plan(options.store.table_prefix + "tabella-consumers"));
+  plans.push_back(schedule::plan(options.store.table_prefix + "tabella-timers"));
   return plans;
 }
 
 // False if it was told to stop meanwhile.
-bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options) {
-  if (!options.remote && !wants_mail(options)) return true;
-  const auto where = options.remote ? name_of(options.remote->endpoint) : options.data.string();
-  if (options.remote) log::info("looking for the tables at {}", where);
-  const bool create = options.create_tables || !options.remote;
+bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& options,
+             const mail::Options& mail_options) {
+  if (!options.store.remote && !wants_mail(options, mail_options)) return true;
+  const auto where =
+      options.store.remote ? name_of(options.store.remote->endpoint) : options.store.data.string();
+  if (options.store.remote) log::info("looking for the tables at {}", where);
+  const bool create = options.create_tables || !options.store.remote;
   const auto prepared = wait_for(
       threads,
       store::prepare_tables(store, plans(options), create ? store::Missing::create : store::Missing::refuse));
@@ -224,13 +229,13 @@ bool prepare(net::IoThreads& threads, store::Store& store, const ServeOptions& o
                                        can_be_made ? "; --create-tables makes what is missing" : ""));
 }
 
-void serve_embedded(const ServeOptions& options) {
+void serve_embedded(const ServeOptions& options, const mail::Options& mail_options) {
   const SystemClock clock;
   const auto descriptors = share_descriptors();
   net::Limits limits(descriptors.for_connections, options.memory);
   net::WorkThreads work(work_threads());
   const store::LongWork long_work(work.executor());
-  engine::Engine store({.folder = options.data,
+  engine::Engine store({.folder = options.store.data,
                         .durability = options.durability,
                         .max_open_files = descriptors.for_store,
                         .min_free = options.min_free,
@@ -253,14 +258,14 @@ void serve_embedded(const ServeOptions& options) {
                            return door.handle(request, response);
                          });
   // Once the port is ours: a mistake should not leave tables behind.
-  if (!prepare(threads, store, options)) {
+  if (!prepare(threads, store, options, mail_options)) {
     const Deadline deadline(options.stop_timeout);
     server.stop(deadline.grace());
     threads.stop();
     work.stop();
     return store.close();
   }
-  const auto mail = make_mail(store, clock, options, threads, limits);
+  const auto mail = make_mail(store, clock, options, mail_options, threads, limits);
   HttpSide http(
       threads, limits, options, mail.get(),
       [&](metrics::Exposition& out) {
@@ -271,7 +276,7 @@ void serve_embedded(const ServeOptions& options) {
       },
       [&]() -> boost::asio::awaitable<std::string> { co_return store.problem(); });
   fmt::print("Tabella serves DynamoDB on {}://{}:{} (data in {}, {})\n", options.tls ? "https" : "http",
-             options.dynamodb.host, server.port(), options.data.string(),
+             options.dynamodb.host, server.port(), options.store.data.string(),
              options.durability == engine::Durability::sync ? "durable" : "relaxed durability");
   http.announce();
   wait_for_stop();
@@ -283,17 +288,17 @@ void serve_embedded(const ServeOptions& options) {
   store.close();
 }
 
-void serve_remote(const ServeOptions& options) {
+void serve_remote(const ServeOptions& options, const mail::Options& mail_options) {
   const SystemClock clock;
   net::Limits limits(share_descriptors().for_connections, options.memory);
   remote::RemoteOptions remote_options;
-  remote_options.calls.endpoint = options.remote->endpoint;
-  remote_options.calls.credentials = options.remote->credentials;
-  remote_options.calls.connections.ca_file = options.remote->ca_file;
+  remote_options.calls.endpoint = options.store.remote->endpoint;
+  remote_options.calls.credentials = options.store.remote->credentials;
+  remote_options.calls.connections.ca_file = options.store.remote->ca_file;
   remote::RemoteStore store(std::move(remote_options), clock);
   net::IoThreads threads(options.threads);
-  if (!prepare(threads, store, options)) return threads.stop();
-  const auto mail = make_mail(store, clock, options, threads, limits);
+  if (!prepare(threads, store, options, mail_options)) return threads.stop();
+  const auto mail = make_mail(store, clock, options, mail_options, threads, limits);
   HttpSide http(
       threads, limits, options, mail.get(),
       [&](metrics::Exposition& out) {
@@ -305,8 +310,8 @@ void serve_remote(const ServeOptions& options) {
         const auto answered = co_await store.ping(std::chrono::seconds{2});
         co_return answered ? "" : "the store does not answer: " + answered.error().message;
       });
-  fmt::print("Tabella uses the DynamoDB at {} (region {})\n", name_of(options.remote->endpoint),
-             options.remote->endpoint.region);
+  fmt::print("Tabella uses the DynamoDB at {} (region {})\n", name_of(options.store.remote->endpoint),
+             options.store.remote->endpoint.region);
   http.announce();
   wait_for_stop();
   const Deadline deadline(options.stop_timeout);
@@ -316,7 +321,7 @@ void serve_remote(const ServeOptions& options) {
 
 }  // namespace
 
-int serve(const ServeOptions& options) {
+int serve(const ServeOptions& options, const mail::Options& mail) {
   log::set_level(options.log_level);
   log::set_format(options.log_format);
   std::signal(SIGPIPE, SIG_IGN);
@@ -324,10 +329,10 @@ int serve(const ServeOptions& options) {
   const auto signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   try {
-    if (options.remote)
-      serve_remote(options);
+    if (options.store.remote)
+      serve_remote(options, mail);
     else
-      serve_embedded(options);
+      serve_embedded(options, mail);
     log::info("stopped");
     return 0;
   } catch (const std::exception& error) {

@@ -34,7 +34,7 @@ std::vector<std::string> tags_in(std::string_view raw) {
 
 }  // namespace
 
-Mail::Mail(store::Store& store, const Clock& clock, MailOptions options)
+Mail::Mail(store::Store& store, const Clock& clock, ServiceOptions options)
     : store_(store),
       clock_(clock),
       options_(std::move(options)),
@@ -42,7 +42,7 @@ Mail::Mail(store::Store& store, const Clock& clock, MailOptions options)
       granularities_(own_trait() | 1u << static_cast<unsigned>(Granularity::day)),
       settle_(options_.settle.count()) {}
 
-std::vector<store::TablePlan> Mail::plans(const MailOptions& options) {
+std::vector<store::TablePlan> Mail::plans(const ServiceOptions& options) {
   return {messages_plan(options.messages), search::Index::plan(options.index)};
 }
 

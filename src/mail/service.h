@@ -46,7 +46,7 @@ namespace tabella::mail {
 using search::Pace;
 using search::Snapshot;
 
-struct MailOptions {
+struct ServiceOptions {
   std::string messages = "tabella-mail";
   std::string index = "tabella-mail-index";
   std::string settings = "tabella-mail-settings";
@@ -82,10 +82,10 @@ enum class Load {
 // Thread-safe.
 class Mail {
  public:
-  Mail(store::Store& store, const Clock& clock, MailOptions options);
+  Mail(store::Store& store, const Clock& clock, ServiceOptions options);
 
-  static std::vector<store::TablePlan> plans(const MailOptions& options);
-  const MailOptions& options() const { return options_; }
+  static std::vector<store::TablePlan> plans(const ServiceOptions& options);
+  const ServiceOptions& options() const { return options_; }
   const Clock& clock() const { return clock_; }
   search::Index& index() { return index_; }
   store::Store& store() { return store_; }
@@ -177,7 +177,7 @@ class Mail {
 
   store::Store& store_;
   const Clock& clock_;
-  const MailOptions options_;
+  const ServiceOptions options_;
   search::Index index_;
   std::function<store::Async<void>(const std::string&)> before_keeping_;
   std::atomic<Nanoseconds> last_time_{0};
