@@ -1,7 +1,7 @@
 // `tabella salvage FROM TO`.
 #pragma once
 
-#include "app/options.h"
+#include "app/commands.h"
 
 namespace tabella::app {
 

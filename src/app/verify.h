@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/options.h"
+#include "app/commands.h"
 
 namespace tabella::app {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace tabella {
 
 std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
@@ -22,6 +24,15 @@ std::optional<std::chrono::milliseconds> parse_duration(std::string_view text) {
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   if (!whole || !std::isfinite(value) || value < 0 || value * unit > kLongest) return std::nullopt;
   return std::chrono::milliseconds(static_cast<int64_t>(value * unit));
+}
+
+std::string duration_text(std::chrono::milliseconds length) {
+  static constexpr std::pair<const char*, int64_t> kUnits[] = {
+      {"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}};
+  for (const auto& [name, unit] : kUnits)
+    if (length.count() % unit == 0 && length.count() != 0)
+      return fmt::format("{}{}", length.count() / unit, name);
+  return fmt::format("{}ms", length.count());
 }
 
 }  // namespace tabella

@@ -1,4 +1,4 @@
-// What mail can be told.
+// What mail can be told by whoever starts the process.
 #pragma once
 
 #include <chrono>
@@ -22,16 +22,17 @@ struct Options {
   size_t max_message = 50u << 20;
   size_t max_recipients = 100;
   size_t max_connections = 1000;
-  std::string hostname = "tabella.local";
   std::chrono::seconds time_to_live{7 * 24 * 3600};
   Granularity granularity = Granularity::day;
-  size_t most_messages = 0;
+  size_t most_messages = 0;                         // 0: as many as there are
   std::optional<std::chrono::milliseconds> settle;  // nothing: as the store needs it
   std::string outgoing_file;
-  bool invite_jim = false;
-  Chances chances;
   std::vector<std::string> webhooks;
   std::string webhook_secret;
+  bool invite_jim = false;
+  Chances chances;
 };
+
+OptionGroup option_table(Options& options);
 
 }  // namespace tabella::mail

@@ -96,6 +96,73 @@ class CommandLineTest(unittest.TestCase):
                 file.write("data = \n")
             self.assert_refused(run("serve", "--config", config), "TOML")
 
+    def test_a_wrong_value_names_where_it_came_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "tabella.toml")
+            with open(config, "w") as file:
+                file.write('smtp-max-size = "huge"\n')
+            self.assert_refused(run("serve", "--dynamodb", "8000"), "tabella: --dynamodb: '8000' is not HOST:PORT")
+            self.assert_refused(run("serve", TABELLA_DYNAMODB="8000"), "--dynamodb (from TABELLA_DYNAMODB): '8000' is not HOST:PORT")
+            self.assert_refused(run("serve", MH_SMTP_BIND_ADDR="1025"), "--smtp (from MH_SMTP_BIND_ADDR): '1025' is not HOST:PORT")
+            self.assert_refused(run("serve", "--config", config), f"--smtp-max-size (from {config}): 'huge' is not a size")
+            self.assert_refused(run("serve", TABELLA_CONFIG=config), f"--smtp-max-size (from {config})")
+            with open(config, "w") as file:
+                file.write('data = ["a", "b"]\n')
+            self.assert_refused(run("serve", "--config", config), f"--data (from {config}): takes one value")
+
+    def test_help_is_grouped_and_shows_defaults(self):
+        lines = run("serve", "--help").stdout.splitlines()
+        titles = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
+        self.assertEqual(titles, ["Options", "Store", "DynamoDB API", "HTTP", "Outbound requests", "Process", "Mail"])
+        self.assertTrue(any("--dynamodb HOST:PORT [127.0.0.1:8000]" in line for line in lines))
+        self.assertTrue(any("--mail-ttl TIME [7d]" in line for line in lines))
+        self.assertFalse(any("--mongo-uri" in line for line in lines), "what only MailHog has is taken, not advertised")
+        self.assertIn("tabella token create", run("token", "create", "--help").stdout)
+
+    def test_config_says_where_each_value_came_from(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "tabella.toml")
+            with open(config, "w") as file:
+                file.write('mail-ttl = "12h"\nmemory = "1GB"\naccess-key = ["a:hunter2", "b:hunter3"]\n')
+            arguments = ["--config", config, "--memory", "2G", "-ui-bind-addr", ":8080"]
+            environment = {"TABELLA_MAIL_PARTITION": "hour", "MH_HOSTNAME": "mail.example.com", "TABELLA_MAIL_WEBHOOK": "http://localhost/a,b",
+                           "TABELLA_MAIL_WEBHOOK_SECRET": "hunter4"}
+            result = run("config", *arguments, **environment)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertNotIn("hunter", result.stdout)
+            lines = [line.split(maxsplit=2) for line in result.stdout.splitlines()]
+            for line in (["--data", "./data", "default"], ["--mail-ttl", "12h", f"file {config}"], ["--memory", "2GB", "flag --memory"],
+                         ["--mail-partition", "hour", "variable TABELLA_MAIL_PARTITION"], ["--hostname", "mail.example.com", "variable MH_HOSTNAME"],
+                         ["--access-key", "(set)", f"file {config}"], ["--mail-webhook-secret", "(set)", "variable TABELLA_MAIL_WEBHOOK_SECRET"],
+                         ["--http", "0.0.0.0:8080", "flag --ui-bind-addr"], ["--systems", "mail", "default"]):
+                self.assertIn(line, lines)
+            self.assertIn("--aws-secret-access-key  (not set)", result.stdout)
+
+            as_json = run("config", "--json", *arguments, **environment).stdout
+            self.assertNotIn("hunter", as_json)
+            groups = {group["title"]: {option.pop("name"): option for option in group["options"]} for group in json.loads(as_json)["groups"]}
+            self.assertEqual(groups["Mail"]["--mail-ttl"], {"value": "12h", "source": "file", "from": config})
+            self.assertEqual(groups["Mail"]["--mail-webhook"], {"value": ["http://localhost/a,b"], "source": "variable", "from": "TABELLA_MAIL_WEBHOOK"})
+            self.assertEqual(groups["Store"]["--table-prefix"], {"value": None, "source": "default"})
+            self.assertEqual(groups["DynamoDB API"]["--access-key"]["value"], "(set)")
+        self.assert_refused(run("config", "--threads", "1000"), "--threads: 1000 is more than 256")
+
+    def test_options_that_only_make_sense_together(self):
+        self.assert_refused(run("config", "--http-tls-cert", "x"), "--http-tls-cert and --http-tls-key go together")
+        self.assert_refused(run("config", "--smtps", ":465"), "--smtp-tls-cert")
+        self.assert_refused(run("config", "--systems", "mail,fax"), "--systems: 'fax' is no system; there are: mail")
+        self.assert_refused(run("config", "--outbound-allow", "10.0.0.0/8,?"), "'?' is no host name, address or network")
+        self.assert_refused(run("config", "--outbound-proxy", "https://proxy:3128"), "http://HOST:PORT")
+        self.assert_refused(run("config", "-api-bind-addr", ":1", "-ui-bind-addr", ":2"), "one port")
+        self.assert_refused(run("config", "-storage", "mongodb"), "--storage", "--data")
+
+    def test_a_token_needs_a_name_and_scopes(self):
+        self.assert_refused(run("token", "create", "--scope", "mail:read"), "--name")
+        self.assert_refused(run("token", "create", "--name", "ci"), "--scope")
+        self.assert_refused(run("token", "create", "--name", "ci", "--scope", "mail:read", "--expires", "never"), "--expires")
+        self.assert_refused(run("token", "revoke"), "id is required", "tabella token revoke --help")
+        self.assert_refused(run("token"), "subcommand")
+
     def test_tells_about_itself(self):
         port = free_port()
         with Server("--http", f"127.0.0.1:{port}") as server:
