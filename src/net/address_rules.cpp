@@ -108,7 +108,7 @@ bool is_name(std::string_view folded) {
 std::optional<address> plain_address(std::string_view text) {
   boost::system::error_code error;
   const auto parsed = asio::ip::make_address(text, error);
-  return error ? std::nullopt : std::optional(parsed);
+  return error || !is_plain(text) ? std::nullopt : std::optional(parsed);
 }
 
 }  // namespace

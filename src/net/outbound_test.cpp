@@ -1,11 +1,8 @@
 #include "net/outbound.h"
 
-#include <unistd.h>
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <mutex>
 #include <thread>
 
 #include <fmt/format.h>
@@ -20,84 +17,17 @@
 #include <boost/asio/write.hpp>
 
 #include "base/text.h"
-#include "net/http.h"
 #include "net/transport.h"
+#include "support/folder.h"
+#include "support/http_server.h"
 
 namespace tabella::net {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
-using boost::system::error_code;
 using std::chrono::milliseconds;
-
-// Answers one request on each connection, and remembers it.
-class TestServer {
- public:
-  using Answer = std::function<std::string(const std::string& request)>;
-
-  explicit TestServer(Answer answer)
-      : answer_(std::move(answer)),
-        acceptor_(context_, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)) {
-    thread_ = std::thread([this] { serve(); });
-  }
-  ~TestServer() {
-    stopping_ = true;
-    tcp::socket wake(context_);
-    error_code ignored;
-    wake.connect(acceptor_.local_endpoint(), ignored);
-    thread_.join();
-  }
-
-  uint16_t port() const { return acceptor_.local_endpoint().port(); }
-  std::string url(std::string_view path = "/", std::string_view host = "127.0.0.1") const {
-    return fmt::format("http://{}:{}{}", host, port(), path);
-  }
-  std::vector<std::string> requests() const {
-    const std::lock_guard lock(mutex_);
-    return requests_;
-  }
-  std::string last() const {
-    const auto all = requests();
-    return all.empty() ? "" : all.back();
-  }
-
- private:
-  void serve() {
-    while (!stopping_) {
-      tcp::socket socket(context_);
-      acceptor_.accept(socket);
-      if (stopping_) return;
-      const auto request = read(socket);
-      {
-        const std::lock_guard lock(mutex_);
-        requests_.push_back(request);
-      }
-      error_code ignored;
-      asio::write(socket, asio::buffer(answer_(request)), ignored);
-    }
-  }
-  static std::string read(tcp::socket& socket) {
-    std::string request;
-    error_code error;
-    const auto head = asio::read_until(socket, asio::dynamic_buffer(request), "\r\n\r\n", error);
-    RequestHead parsed;
-    if (error || parse_head(request, parsed) != HeadResult::complete) return request;
-    while (request.size() < head + parsed.content_length && !error) {
-      char more[4096];
-      request.append(more, socket.read_some(asio::buffer(more), error));
-    }
-    return request;
-  }
-
-  const Answer answer_;
-  asio::io_context context_;
-  tcp::acceptor acceptor_;
-  std::atomic<bool> stopping_ = false;
-  mutable std::mutex mutex_;
-  std::vector<std::string> requests_;  // guarded by mutex_
-  std::thread thread_;
-};
+using test::HttpServer;
 
 std::string ok(std::string_view body = "ok") {
   return fmt::format(
@@ -291,6 +221,9 @@ TEST(Urls, NameNobodyAndHideNothing) {
         "http://./", "http://.a/", "http://::1/", "http://a%2e/", "http://a\\b/", "http://a/\r\nx",
         "http://a/\t", "http:/a", "http:a", "https//a", "http://a:0/"})
     EXPECT_FALSE(parse_url(wrong)) << wrong;
+  using std::literals::operator""sv;
+  EXPECT_FALSE(parse_url("http://[::1\0]/"sv)) << "which others would read to the zero";
+  EXPECT_FALSE(literal_address("10.0.0.1\0.example.com"sv));
   EXPECT_EQ(parse_url("http://a#@b/")->host, "a");
   EXPECT_EQ(parse_url("http://a?x#y")->path, "/?x");
   EXPECT_FALSE(has(parse_url("ftp://a?token=secret").error(), "secret"));
@@ -298,7 +231,7 @@ TEST(Urls, NameNobodyAndHideNothing) {
 }
 
 TEST(Outbound, SendsAndReadsWhole) {
-  const TestServer server([](const std::string&) { return ok(); });
+  const HttpServer server([](const std::string&) { return ok(); });
   Outbound outbound({});
   const auto reply = send(outbound, {.method = "POST",
                                      .url = server.url("/hook?a=b"),
@@ -315,7 +248,7 @@ TEST(Outbound, SendsAndReadsWhole) {
 }
 
 TEST(Outbound, ReadsNoBodyBehindAHead) {
-  const TestServer server([](const std::string&) {
+  const HttpServer server([](const std::string&) {
     return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n";
   });
   Outbound outbound({});
@@ -323,7 +256,7 @@ TEST(Outbound, ReadsNoBodyBehindAHead) {
 }
 
 TEST(Outbound, RefusesWhatAStrangerShouldNotReach) {
-  const TestServer server([](const std::string&) { return ok(); });
+  const HttpServer server([](const std::string&) { return ok(); });
   Outbound outbound({.rules = {.allowed = {}, .loopback = false}});
   for (const auto* host : {"127.0.0.1", "localhost", "LOCALHOST", "localhost.", "2130706433", "0x7f.1",
                            "0177.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "0", "[::]"}) {
@@ -337,7 +270,7 @@ TEST(Outbound, RefusesWhatAStrangerShouldNotReach) {
 }
 
 TEST(Outbound, GivesNoConnectionOfTheTrustedToStrangers) {
-  const TestServer server(
+  const HttpServer server(
       [](const std::string&) { return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"; });
   Outbound outbound({.rules = {.allowed = {}, .loopback = false}});
   EXPECT_EQ(show(send(outbound, {.url = server.url(), .trusted = true})), "200 ok");
@@ -345,7 +278,7 @@ TEST(Outbound, GivesNoConnectionOfTheTrustedToStrangers) {
 }
 
 TEST(Outbound, ChecksWhereRedirectsLead) {
-  const TestServer server([](const std::string& request) {
+  const HttpServer server([](const std::string& request) {
     const auto path = path_of(request);
     if (path == "/metadata") return redirect(302, "http://169.254.169.254/latest/meta-data/");
     if (path == "/number") return redirect(307, "http://2130706433:1/");
@@ -361,7 +294,7 @@ TEST(Outbound, ChecksWhereRedirectsLead) {
 }
 
 TEST(Outbound, FollowsRedirectsSoFar) {
-  const TestServer server([](const std::string& request) {
+  const HttpServer server([](const std::string& request) {
     const auto path = path_of(request);
     if (path == "/a/start") return redirect(301, "next?x=1");
     if (path == "/a/next?x=1") return redirect(302, "/end");
@@ -379,7 +312,7 @@ TEST(Outbound, FollowsRedirectsSoFar) {
 }
 
 TEST(Outbound, KeepsTheMethodOnlyWhereTheRedirectSaysSo) {
-  const TestServer server([](const std::string& request) {
+  const HttpServer server([](const std::string& request) {
     const auto path = path_of(request);
     if (path == "/end")
       return ok(request.substr(0, request.find(' ')) + request.substr(request.find("\r\n\r\n") + 4));
@@ -404,8 +337,8 @@ TEST(Outbound, KeepsTheMethodOnlyWhereTheRedirectSaysSo) {
 }
 
 TEST(Outbound, TakesNoCredentialsToAnotherOrigin) {
-  const TestServer other([](const std::string&) { return ok("other"); });
-  const TestServer server([&](const std::string& request) {
+  const HttpServer other([](const std::string&) { return ok("other"); });
+  const HttpServer server([&](const std::string& request) {
     return path_of(request) == "/away" ? redirect(307, other.url()) : redirect(307, "/away");
   });
   Outbound outbound({});
@@ -446,7 +379,7 @@ TEST(Outbound, LetsNothingIntoTheHeadOfARequest) {
 }
 
 TEST(Outbound, ReadsNoMoreThanItIsTold) {
-  const TestServer server([](const std::string& request) {
+  const HttpServer server([](const std::string& request) {
     const std::string large(10'000, 'x');
     const auto path = path_of(request);
     if (path == "/length") return ok(large);
@@ -464,7 +397,7 @@ TEST(Outbound, ReadsNoMoreThanItIsTold) {
 }
 
 TEST(Outbound, HasOneDeadlineForAllRedirects) {
-  const TestServer server([](const std::string&) {
+  const HttpServer server([](const std::string&) {
     std::this_thread::sleep_for(milliseconds{60});
     return redirect(302, "/again");
   });
@@ -476,8 +409,8 @@ TEST(Outbound, HasOneDeadlineForAllRedirects) {
 }
 
 TEST(Outbound, AsksAProxyForWhatIsElsewhere) {
-  const TestServer proxy([](const std::string&) { return ok("by proxy"); });
-  const TestServer here([](const std::string&) { return ok("here"); });
+  const HttpServer proxy([](const std::string&) { return ok("by proxy"); });
+  const HttpServer here([](const std::string&) { return ok("here"); });
   Outbound outbound({.rules = {}, .proxy = fmt::format("http://me:se%63ret@localhost:{}", proxy.port())});
   EXPECT_EQ(get(outbound, "http://example.com/a?b"), "200 by proxy");
   EXPECT_EQ(proxy.last(),
@@ -492,7 +425,7 @@ TEST(Outbound, AsksAProxyForWhatIsElsewhere) {
 }
 
 TEST(Outbound, TunnelsThroughAProxyToWhatIsSecure) {
-  const TestServer proxy([](const std::string& request) {
+  const HttpServer proxy([](const std::string& request) {
     return has(request, "forbidden") ? "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"
                                      : "HTTP/1.1 200 Connected\r\n\r\n";
   });
@@ -516,10 +449,8 @@ class SecureSite {
  public:
   explicit SecureSite(std::string answer)
       : answer_(std::move(answer)),
-        folder_(std::filesystem::temp_directory_path() / fmt::format("outbound-test-{}", ::getpid())),
         site_(context_, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)),
         proxy_(context_, tcp::endpoint(asio::ip::make_address("127.0.0.1"), 0)) {
-    std::filesystem::create_directories(folder_);
     const auto command = fmt::format(
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=secure.test -addext "
         "subjectAltName=DNS:secure.test -keyout {} -out {} 2>/dev/null",
@@ -533,15 +464,14 @@ class SecureSite {
   ~SecureSite() {
     context_.stop();
     thread_.join();
-    std::filesystem::remove_all(folder_);
   }
 
-  std::filesystem::path certificate() const { return folder_ / "certificate.pem"; }
+  std::filesystem::path certificate() const { return folder_.path() / "certificate.pem"; }
   std::string proxy() const { return fmt::format("http://127.0.0.1:{}", proxy_.local_endpoint().port()); }
   int served() const { return served_; }
 
  private:
-  std::filesystem::path key() const { return folder_ / "key.pem"; }
+  std::filesystem::path key() const { return folder_.path() / "key.pem"; }
 
   asio::awaitable<void> serve() {
     while (true) {
@@ -583,7 +513,7 @@ class SecureSite {
   }
 
   const std::string answer_;
-  const std::filesystem::path folder_;
+  const test::Folder folder_;
   asio::io_context context_;
   tcp::acceptor site_;
   tcp::acceptor proxy_;
@@ -624,7 +554,7 @@ TEST(Outbound, SaysWhatIsWrongWithItsOptions) {
 }
 
 TEST(Outbound, ForgetsServersThatWereNotAskedForLong) {
-  const TestServer server([](const std::string&) { return ok(); });
+  const HttpServer server([](const std::string&) { return ok(); });
   Outbound outbound({});
   for (int i = 1; i < 255; ++i) {
     EXPECT_EQ(get(outbound, server.url("/", fmt::format("127.0.0.{}", 1))), "200 ok");

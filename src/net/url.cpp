@@ -15,7 +15,7 @@ namespace {
 bool is_ipv6(std::string_view host) {
   boost::system::error_code error;
   boost::asio::ip::make_address_v6(host, error);
-  return !error && host.find('%') == std::string_view::npos;
+  return !error && is_plain(host) && host.find('%') == std::string_view::npos;
 }
 
 // host, host:port, [address] or [address]:port.

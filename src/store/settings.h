@@ -8,21 +8,21 @@
 #include "store/store.h"
 #include "store/tables.h"
 
-namespace tabella::mail {
+namespace tabella::store {
 
 // Thread-safe.
 class Settings {
  public:
-  Settings(store::Store& store, std::string table) : store_(store), table_(std::move(table)) {}
-  static store::TablePlan plan(const std::string& table);
+  Settings(Store& store, std::string table) : store_(store), table_(std::move(table)) {}
+  static TablePlan plan(const std::string& table);
 
-  store::Async<std::map<std::string, std::string>> all(std::string kind);  // by name
-  store::Async<void> put(std::string kind, std::string name, std::string value);
-  store::Async<bool> remove(std::string kind, std::string name);  // whether it was there
+  Async<std::map<std::string, std::string>> all(std::string kind);  // by name
+  Async<void> put(std::string kind, std::string name, std::string value);
+  Async<bool> remove(std::string kind, std::string name);  // whether it was there
 
  private:
-  store::Store& store_;
+  Store& store_;
   const std::string table_;
 };
 
-}  // namespace tabella::mail
+}  // namespace tabella::store
