@@ -9,6 +9,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "mail/webhooks.h"
+
 namespace tabella::app {
 
 namespace asio = boost::asio;
@@ -37,8 +39,8 @@ schedule::Schedule::Options timer_options(const ServeOptions& options, bool shar
   return timers;
 }
 
-std::vector<mail::Webhook> fixed_webhooks(const MailOptions& options) {
-  std::vector<mail::Webhook> hooks;
+std::vector<webhook::Hook> fixed_webhooks(const MailOptions& options) {
+  std::vector<webhook::Hook> hooks;
   for (size_t i = 0; i < options.webhooks.size(); ++i)
     hooks.push_back({.id = fmt::format("option-{}", i + 1),
                      .url = options.webhooks[i],
@@ -59,7 +61,7 @@ mail::MailOptions mail_tables(const std::string& prefix) {
 std::vector<store::TablePlan> MailSide::plans(const ServeOptions& options) {
   const auto mail = service_options(options, false);
   auto plans = mail::Mail::plans(mail);
-  plans.push_back(mail::Settings::plan(mail.settings));
+  plans.push_back(store::Settings::plan(mail.settings));
   return plans;
 }
 
@@ -68,13 +70,25 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
     : options_(options.mail),
       mail_(store, clock, service_options(options, shared)),
       settings_(store, mail_.options().settings),
+      secrets_(options.remote ? access::Secrets()
+                              : access::Secrets::from_file(options.data / "secret.key", true)),
+      outbound_({}),
       schedule_(store, clock, timer_options(options, shared)),
       live_(1),
       feed_(mail_, arrivals_, live_.at(0).get_executor()),
-      release_(mail_, settings_,
+      release_(mail_, settings_, secrets_, outbound_.rules(),
                options_.outgoing_file.empty() ? std::map<std::string, mail::OutgoingServer>()
                                               : mail::read_outgoing_file(options_.outgoing_file)),
-      webhooks_(mail_, settings_, schedule_, fixed_webhooks(options_)),
+      webhooks_("mail",
+                {.settings = settings_,
+                 .secrets = secrets_,
+                 .schedule = schedule_,
+                 .outbound = outbound_,
+                 .clock = clock},
+                fixed_webhooks(options_),
+                [this](const webhook::Hook& hook, const std::string& id) {
+                  return mail::render_for_webhook(mail_, hook, id);
+                }),
       api_(mail_, jim_, arrivals_, feed_, release_, webhooks_,
            {.web_path = options.web_path, .cors_origin = options.cors_origin}),
       host_(mail_, jim_, arrivals_,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "access/secrets.h"
 #include "app/options.h"
 #include "base/clock.h"
 #include "base/passwords.h"
@@ -13,9 +14,12 @@
 #include "mail/feed.h"
 #include "mail/host.h"
 #include "mail/worker.h"
+#include "net/outbound.h"
 #include "net/threads.h"
 #include "schedule/schedule.h"
 #include "smtp/server.h"
+#include "store/settings.h"
+#include "webhook/hooks.h"
 
 namespace tabella::app {
 
@@ -52,14 +56,16 @@ class MailSide {
   std::optional<net::TlsIdentity> identity_;
   std::optional<Passwords> passwords_;
   mail::Mail mail_;
-  mail::Settings settings_;
+  store::Settings settings_;
+  const access::Secrets secrets_;
+  net::Outbound outbound_;
   schedule::Schedule schedule_;
   mail::Jim jim_;
   mail::Arrivals arrivals_;
   net::IoThreads live_;  // where messages are made ready for those who listen
   mail::Feed feed_;
   mail::Release release_;
-  mail::Webhooks webhooks_;
+  webhook::Hooks webhooks_;
   mail::Api api_;
   mail::MailHost host_;
   mail::Worker worker_;

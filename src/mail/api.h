@@ -15,10 +15,10 @@
 #include "mail/jim.h"
 #include "mail/release.h"
 #include "mail/service.h"
-#include "mail/webhooks.h"
 #include "net/budget.h"
 #include "net/http.h"
 #include "net/target.h"
+#include "webhook/hooks.h"
 
 namespace tabella::mail {
 
@@ -32,7 +32,7 @@ struct ApiOptions {
 // Thread-safe.
 class Api {
  public:
-  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Feed& feed, Release& release, Webhooks& webhooks,
+  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Feed& feed, Release& release, webhook::Hooks& webhooks,
       ApiOptions options)
       : mail_(mail),
         jim_(jim),
@@ -148,7 +148,7 @@ class Api {
   Arrivals& arrivals_;
   Feed& feed_;
   Release& release_;
-  Webhooks& webhooks_;
+  webhook::Hooks& webhooks_;
   const ApiOptions options_;
   std::atomic<bool> stopping_{false};
   std::atomic<size_t> large_{0};  // bytes of large messages that lists have in memory
