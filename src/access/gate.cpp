@@ -52,11 +52,6 @@ std::string_view token_of(const net::HttpRequest& request) {
   return {};
 }
 
-struct UserAndPassword {
-  std::string user;
-  std::string password;
-};
-
 std::optional<UserAndPassword> parse_basic(std::string_view encoded) {
   const auto decoded = from_base64(encoded);
   const auto colon = decoded ? decoded->find(':') : std::string::npos;

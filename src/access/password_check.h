@@ -10,6 +10,11 @@
 
 namespace tabella::access {
 
+struct UserAndPassword {
+  std::string user;
+  std::string password;
+};
+
 // busy: so many are being checked that nobody has looked at this one; it may well be right.
 enum class Verdict { right, wrong, busy };
 

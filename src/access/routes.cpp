@@ -74,11 +74,6 @@ void refuse(Call& call, const Login& login, int status, std::string_view problem
     call.refuse(status, problem);
 }
 
-struct UserAndPassword {
-  std::string user;
-  std::string password;
-};
-
 // Nothing: that was answered.
 std::optional<UserAndPassword> read(Call& call) {
   if (sends_form(call)) {

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using store::Async;
 
 constexpr std::string_view kCookie = "tabella_session";
-constexpr size_t kRandomBytes = 32;
+constexpr size_t kCookieBytes = 32;
 constexpr std::chrono::hours kLifetime{12};
 constexpr std::chrono::hours kLongest{7 * 24};
 constexpr std::chrono::minutes kBetweenExtensions{10};
@@ -45,7 +45,7 @@ Sessions::Row Sessions::to_row(item::ItemView row) {
 }
 
 Async<std::string> Sessions::begin(std::string user) {
-  auto cookie = to_hex(random_bytes(kRandomBytes));
+  auto cookie = to_hex(random_bytes(kCookieBytes));
   const auto fingerprint = passwords_.fingerprint(user, cookie);
   if (!fingerprint) co_return store::refuse(fmt::format("there is no user {}", user));
   const auto now = clock_.now();
@@ -70,7 +70,7 @@ Async<std::optional<Sessions::Row>> Sessions::read(std::string id) {
 }
 
 Async<std::optional<std::string>> Sessions::find(std::string_view cookie) {
-  if (cookie.size() != 2 * kRandomBytes) co_return std::nullopt;
+  if (cookie.size() != 2 * kCookieBytes) co_return std::nullopt;
   const auto id = id_of(cookie);
   auto row = co_await read(id);
   if (!row) co_return store::error_of(row);

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 using store::Async;
 
 constexpr size_t kIdBytes = 8;
-constexpr size_t kRandomBytes = 32;
+constexpr size_t kSecretBytes = 32;
 constexpr size_t kLongestName = 100;
 constexpr std::chrono::minutes kBetweenNotes{1};
 
@@ -37,7 +37,7 @@ bool is_hex(std::string_view text) {
 std::optional<Secret> parse_secret(std::string_view secret) {
   if (!secret.starts_with(kTokenPrefix)) return std::nullopt;
   const auto parts = split(secret.substr(kTokenPrefix.size()), '_');
-  if (parts.size() != 2 || parts[0].size() != 2 * kIdBytes || parts[1].size() != 2 * kRandomBytes)
+  if (parts.size() != 2 || parts[0].size() != 2 * kIdBytes || parts[1].size() != 2 * kSecretBytes)
     return std::nullopt;
   if (!is_hex(parts[0]) || !is_hex(parts[1])) return std::nullopt;
   return Secret{.id = parts[0], .random = parts[1]};
@@ -106,7 +106,7 @@ Async<Tokens::Made> Tokens::create(std::string name, std::vector<std::string> sc
               .scopes = std::move(scopes),
               .created = shortened(clock_.now())};
   if (lifetime) token.expires = token.created + *lifetime;
-  const auto random = to_hex(random_bytes(kRandomBytes));
+  const auto random = to_hex(random_bytes(kSecretBytes));
   const auto hash = sha256(random);
   store::Row row;
   row.set("kind", kToken).set("id", token.id).set("name", token.name).set("scopes", token.scopes);

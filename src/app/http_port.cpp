@@ -54,7 +54,7 @@ HttpPort::HttpPort(const ServeOptions& options, OpenStore& store, const Clock& c
       people_(options.auth_file.empty() ? nullptr
                                         : std::make_unique<People>(options.auth_file, store.store(), clock,
                                                                    access_table(options.store.table_prefix))),
-      gate_(tokens_, users(), protocol::SignatureVerifier(options.access_keys, clock)),
+      gate_(tokens_, users(), protocol::SignatureVerifier(options.access_keys, clock, "")),
       router_(router_options(options), &gate_) {
   add_own_routes(systems, std::move(write_metrics));
   for (const auto& system : systems) system->add_routes(router_);

@@ -76,7 +76,7 @@ std::optional<T> wait_for(net::IoThreads& threads, boost::asio::awaitable<T> wor
 // Those that were asked for. A process that serves no HTTP leaves those without ports of their own to others.
 house::Systems choose(house::Systems all, const ServeOptions& options) {
   std::erase_if(all, [&](const auto& system) {
-    const bool wanted = std::ranges::contains(options.systems, system->name());
+    const bool wanted = std::ranges::find(options.systems, system->name()) != options.systems.end();
     return !wanted || !(options.http || system->listens());
   });
   return all;

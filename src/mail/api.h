@@ -15,11 +15,11 @@
 #include "mail/jim.h"
 #include "mail/release.h"
 #include "mail/service.h"
-#include "mail/webhooks.h"
 #include "net/budget.h"
 #include "net/call.h"
 #include "net/http.h"
 #include "net/target.h"
+#include "webhook/hooks.h"
 
 namespace tabella::mail {
 
@@ -28,7 +28,7 @@ struct Assertion;
 // Thread-safe.
 class Api {
  public:
-  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Feed& feed, Release& release, Webhooks& webhooks,
+  Api(Mail& mail, Jim& jim, Arrivals& arrivals, Feed& feed, Release& release, webhook::Hooks& webhooks,
       std::string web_path)
       : mail_(mail),
         jim_(jim),
@@ -131,7 +131,7 @@ class Api {
   Arrivals& arrivals_;
   Feed& feed_;
   Release& release_;
-  Webhooks& webhooks_;
+  webhook::Hooks& webhooks_;
   const std::string web_path_;  // what paths begin with, as in "/mail"; empty: nothing
   std::atomic<bool> stopping_{false};
   std::atomic<size_t> large_{0};  // bytes of large messages that lists have in memory

@@ -446,13 +446,15 @@ awaitable<void> Api::v3_webhook_add(Call& call) {
   JsonDocument document;
   const auto json = document.parse(call.request.body);
   const auto text = [&](std::string_view name) { return json ? string_member(*json, name) : ""; };
-  Webhook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
+  webhook::Hook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
   if (const auto url = net::parse_url(hook.url); !url)
     co_return answer_error(call.response, 400,
                            fmt::format("expected {{\"url\": \"https://…\"}}: {}", url.error()));
   if (const auto filter = parse_query(hook.query, mail_.clock().now()); !filter)
     co_return answer_error(call.response, 400, "query: " + filter.error());
   const auto added = co_await webhooks_.add(std::move(hook));
+  if (!added && added.error().code == store::ErrorCode::access_denied)
+    co_return answer_error(call.response, 403, added.error().message);
   if (!added) co_return answer_error(call.response, added.error());
   call.response.status = 201;
   call.response.content_type = kJson;

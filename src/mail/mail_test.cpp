@@ -12,7 +12,6 @@
 #include "mail/mailhog.h"
 #include "mail/query.h"
 #include "mail/service.h"
-#include "mail/webhooks.h"
 #include "mime/message.h"
 #include "mime/utf8.h"
 #include "support/empty_store.h"
@@ -171,13 +170,6 @@ TEST(Document, HasBothFormsOfQuotedPrintable) {
       "charset=utf-8\r\n\r\nna=C3=AFve\r\n");
   EXPECT_TRUE(finds(mail, "naive"));
   EXPECT_TRUE(finds(mail, "na=C3=AFve"));
-}
-
-TEST(Webhook, IsSignedAsTheStandardSays) {
-  // The example of standardwebhooks.com.
-  EXPECT_EQ(webhook_signature("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek",
-                              "1614265330", "{\"test\": 2432232314}"),
-            "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 }
 
 TEST(Scenario, CountsDownAndPlaysTheSameAgain) {

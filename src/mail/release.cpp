@@ -6,14 +6,23 @@
 
 #include <fmt/format.h>
 
+#include "access/secrets.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "mail/jim.h"
+#include "smtp/address.h"
+#include "smtp/client.h"
 
 namespace tabella::mail {
 
 namespace {
 
+constexpr const char* kSetting = "outgoing";
 constexpr std::chrono::seconds kReleaseTimeout{20};
+
+using Done = std::expected<void, ReleaseError>;
+
+std::string seal_context(const std::string& name) { return "mail outgoing " + name; }
 
 std::optional<OutgoingServer> to_server(JsonValue json) {
   if (json.kind() != JsonValue::Kind::object) return std::nullopt;
@@ -51,7 +60,7 @@ std::optional<smtp::Mechanism> mechanism_of(std::string_view name) {
   return std::nullopt;
 }
 
-// With the password: for ourselves.
+// With the password, sealed: for ourselves.
 std::string to_stored_json(const OutgoingServer& server) {
   std::string json;
   {
@@ -70,6 +79,28 @@ std::string to_stored_json(const OutgoingServer& server) {
 
 std::unexpected<ReleaseError> refuse(int status, std::string message) {
   return std::unexpected(ReleaseError{.status = status, .message = std::move(message)});
+}
+
+// How to reach it, if all that was said of it can be meant.
+std::expected<smtp::Relay, ReleaseError> relay_to(const OutgoingServer& server) {
+  smtp::Relay relay{.host = server.host, .user = server.username, .password = server.password};
+  const auto port = server.port.empty() ? std::string("25") : server.port;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), relay.port);
+  if (error != std::errc{} || end != port.data() + port.size() || relay.port == 0)
+    return refuse(400, fmt::format("'{}' is no port", server.port));
+  if (server.host.empty()) return refuse(400, "Host is missing");
+  if (!is_plain(server.host)) return refuse(400, fmt::format("'{}' is no host", server.host));
+  if (server.email.empty()) return refuse(400, "Email is missing: whom is it to go to?");
+  if (!smtp::is_address(server.email))
+    return refuse(400, fmt::format("'{}' is no address like whom@to.send.to", server.email));
+  const auto mechanism = mechanism_of(server.mechanism);
+  if (!mechanism && !(server.username.empty() && server.password.empty()))
+    return refuse(400, "Mechanism is PLAIN, LOGIN or CRAMMD5");
+  relay.mechanism = mechanism.value_or(smtp::Mechanism::automatic);
+  if (relay.port == 465) relay.security = smtp::Security::implicit;
+  // Without a password there is nothing to give away: encrypted to whomever is better than in the clear.
+  relay.check_certificate = !server.username.empty() || relay.security == smtp::Security::implicit;
+  return relay;
 }
 
 }  // namespace
@@ -110,57 +141,68 @@ std::map<std::string, OutgoingServer> read_outgoing_file(const std::string& path
       throw std::runtime_error(
           fmt::format("the file with outgoing servers {}: '{}' has no host", path, members.key()));
     server->name = members.key();
+    server->trusted = true;
     servers.emplace(members.key(), std::move(*server));
   }
   return servers;
 }
 
 store::Async<std::map<std::string, OutgoingServer>> Release::servers() {
-  TABELLA_CO_ASSIGN(auto saved, co_await settings_.all("outgoing"));
+  TABELLA_CO_ASSIGN(auto saved, co_await settings_.all(kSetting));
   auto all = servers_;
   for (const auto& [name, json] : saved)
     if (auto server = outgoing_from_json(json)) all.emplace(name, std::move(*server));
   co_return all;
 }
 
-boost::asio::awaitable<std::expected<void, ReleaseError>> Release::release(const Message& message,
-                                                                           OutgoingServer how) {
-  if (how.save || !how.name.empty()) {
-    auto known = co_await servers();
-    if (!known) co_return refuse(503, known.error().message);
-    const auto named = known->find(how.name);
-    if (how.save) {
-      if (how.name.empty()) co_return refuse(400, "a server that is saved needs a name");
-      if (named != known->end()) co_return refuse(400, fmt::format("there is a server {} already", how.name));
-      const auto saved = co_await settings_.put("outgoing", how.name, to_stored_json(how));
-      if (!saved) co_return refuse(503, saved.error().message);
-    } else {
-      if (named == known->end()) co_return refuse(400, fmt::format("there is no server {}", how.name));
-      const auto email = how.email;
-      how = named->second;
-      if (!email.empty()) how.email = email;
-    }
+boost::asio::awaitable<Done> Release::save(OutgoingServer how) {
+  if (!how.password.empty()) {
+    auto sealed = secrets_.seal(how.password, seal_context(how.name));
+    if (!sealed) co_return refuse(503, std::move(sealed).error());
+    how.password = std::move(*sealed);
   }
-  smtp::Relay relay{
-      .host = how.host, .user = how.username, .password = how.password, .helo = mail_.options().hostname};
-  const auto port = how.port.empty() ? std::string("25") : how.port;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), relay.port);
-  if (error != std::errc{} || end != port.data() + port.size() || relay.port == 0)
-    co_return refuse(400, fmt::format("'{}' is no port", how.port));
-  if (how.host.empty()) co_return refuse(400, "Host is missing");
-  if (how.email.empty()) co_return refuse(400, "Email is missing: whom is it to go to?");
-  const auto mechanism = mechanism_of(how.mechanism);
-  if (!mechanism && !(how.username.empty() && how.password.empty()))
-    co_return refuse(400, "Mechanism is PLAIN, LOGIN or CRAMMD5");
-  relay.mechanism = mechanism.value_or(smtp::Mechanism::automatic);
-  if (relay.port == 465) relay.security = smtp::Security::implicit;
-  // Without a password there is nothing to give away: encrypted to whomever is better than in the clear.
-  relay.check_certificate = !how.username.empty() || relay.security == smtp::Security::implicit;
+  const auto saved = co_await settings_.put(kSetting, how.name, to_stored_json(how));
+  if (!saved) co_return refuse(503, saved.error().message);
+  co_return Done();
+}
+
+boost::asio::awaitable<std::expected<OutgoingServer, ReleaseError>> Release::complete(OutgoingServer how) {
+  how.trusted = false;
+  if (!how.save && how.name.empty()) co_return how;
+  auto known = co_await servers();
+  if (!known) co_return refuse(503, known.error().message);
+  const auto named = known->find(how.name);
+  if (how.save) {
+    if (how.name.empty()) co_return refuse(400, "a server that is saved needs a name");
+    if (named != known->end()) co_return refuse(400, fmt::format("there is a server {} already", how.name));
+    co_return how;
+  }
+  if (named == known->end()) co_return refuse(400, fmt::format("there is no server {}", how.name));
+  auto server = std::move(named->second);
+  server.save = false;
+  if (!how.email.empty()) server.email = how.email;
+  if (!server.trusted && !server.password.empty()) {
+    auto password = secrets_.open(server.password, seal_context(how.name));
+    if (!password) co_return refuse(503, std::move(password).error());
+    server.password = std::move(*password);
+  }
+  co_return server;
+}
+
+boost::asio::awaitable<Done> Release::release(const Message& message, OutgoingServer how) {
+  auto server = co_await complete(std::move(how));
+  if (!server) co_return std::unexpected(std::move(server).error());
+  auto relay = relay_to(*server);
+  if (!relay) co_return std::unexpected(std::move(relay).error());
+  if (server->save)
+    if (auto saved = co_await save(*server); !saved) co_return saved;
+  relay->helo = mail_.options().hostname;
+  if (!server->trusted) relay->rules = &rules_;
   const auto data = trace_headers(message, mail_.options().hostname) + message.raw;
-  smtp::Letter letter{.from = "nobody@" + mail_.options().hostname, .to = {how.email}, .data = data};
-  const auto sent = co_await smtp::send(std::move(relay), std::move(letter), kReleaseTimeout);
-  if (!sent) co_return refuse(500, sent.error().message);
-  co_return std::expected<void, ReleaseError>();
+  smtp::Letter letter{.from = "nobody@" + mail_.options().hostname, .to = {server->email}, .data = data};
+  const auto sent = co_await smtp::send(std::move(*relay), std::move(letter), kReleaseTimeout);
+  if (!sent) co_return refuse(sent.error().refused ? 403 : 500, sent.error().message);
+  co_return Done();
 }
 
 }  // namespace tabella::mail

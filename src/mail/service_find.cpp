@@ -150,7 +150,7 @@ Async<std::vector<std::string>> Mail::find_in_tail(const Filter& filter, std::st
   std::vector<std::string> ids;
   const auto seconds = now() / kSecond;
   for (const auto& partition : partitions(after)) {
-    auto request = query_partition(partition, after);
+    store::QueryRequest request = query_partition(partition, after);
     // Page by page: the tail may be long, and its messages large.
     while (true) {
       if (!co_await pace.go_on()) co_return search::too_late();

@@ -32,6 +32,8 @@ class Pools : public asio::execution_context::service {
                                  const std::shared_ptr<const ClientSettings>& settings,
                                  const asio::any_io_executor& executor) {
     std::erase_if(pools_, [](const Entry& entry) { return entry.client.expired(); });
+    // Nobody else looks after the pools of clients that are not used any more.
+    for (const auto& entry : pools_) entry.pool->close_idle();
     for (const auto& entry : pools_)
       if (!entry.client.owner_before(client) && !client.owner_before(entry.client)) return entry.pool;
     return pools_.emplace_back(Entry{client, std::make_shared<ClientPool>(settings, executor)}).pool;
@@ -67,18 +69,20 @@ std::string_view HttpReply::header(std::string_view name) const {
   return find_header(connection_->head().headers, name).value_or("");
 }
 
+const HttpHeaders& HttpReply::headers() const { return connection_->head().headers; }
+
 HttpClient::HttpClient(Url server, ClientOptions options) {
-  std::unique_ptr<const TlsTrust> trust;
-  if (server.tls) trust = std::make_unique<const TlsTrust>(options.ca_file);
-  identity_ = std::make_shared<const Identity>(Identity{std::make_shared<const ClientSettings>(
-      ClientSettings{std::move(server), std::move(options), std::move(trust)})});
+  if (server.tls && !options.trust) options.trust = std::make_shared<const TlsTrust>(options.ca_file);
+  identity_ = std::make_shared<const Identity>(Identity{
+      std::make_shared<const ClientSettings>(ClientSettings{std::move(server), std::move(options)})});
 }
 HttpClient::~HttpClient() = default;
 
 const Url& HttpClient::server() const { return identity_->settings->server; }
 
 awaitable<std::expected<HttpReply, ClientError>> HttpClient::send(
-    std::string_view head, std::string_view body, std::chrono::steady_clock::time_point deadline) {
+    std::string_view head, std::string_view body, std::chrono::steady_clock::time_point deadline,
+    size_t max_body) {
   const auto executor = co_await asio::this_coro::executor;
   auto& pools = asio::use_service<Pools>(asio::query(executor, asio::execution::context));
   const auto pool = pools.of(identity_, identity_->settings, executor);
@@ -97,7 +101,7 @@ awaitable<std::expected<HttpReply, ClientError>> HttpClient::send(
       co_return std::unexpected(std::move(opened).error());
     }
   }
-  if (auto done = co_await connection->exchange(head, body); !done)
+  if (auto done = co_await connection->exchange(head, body, max_body); !done)
     co_return std::unexpected(std::move(done).error());
   co_return reply;
 }

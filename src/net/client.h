@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstdint>
 #include <expected>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,12 +20,24 @@
 
 namespace tabella::net {
 
+class AddressRules;
+class TlsTrust;
+
+// A proxy that connects us to where we want to go (CONNECT), and what it wants to see for that.
+struct Tunnel {
+  Url proxy;
+  std::string authorization;  // the value of Proxy-Authorization; empty: none
+};
+
 struct ClientOptions {
   size_t max_connections = 256;  // on each thread; more requests than that wait for their turn
   size_t max_body = 64u << 20;
   // Servers close what has rested for long: better not to send into that.
   std::chrono::milliseconds idle{15'000};
-  std::string ca_file;  // empty: the system's
+  std::string ca_file;                    // empty: the system's
+  std::shared_ptr<const TlsTrust> trust;  // for clients that share it; null: made from ca_file
+  const AddressRules* rules = nullptr;    // where it may connect to; null: anywhere. Must outlive the client
+  std::optional<Tunnel> tunnel;
 };
 
 struct ClientError {
@@ -31,6 +45,7 @@ struct ClientError {
   enum class Stage { connecting, sending, waiting, receiving };
   Stage stage = Stage::connecting;
   bool timed_out = false;
+  bool refused = false;  // by the rules for addresses
   std::string message;
 };
 
@@ -50,6 +65,7 @@ class HttpReply {
   std::string_view body() const;
   // The first header of that name; empty if there is none.
   std::string_view header(std::string_view name) const;
+  const HttpHeaders& headers() const;
 
  private:
   std::shared_ptr<ClientConnection> connection_;
@@ -67,9 +83,11 @@ class HttpClient {
   const Url& server() const;
 
   // `head` is complete, its empty line included; both must stay where they are until this returns. May be
-  // cancelled: the connection is then not used again.
+  // cancelled: the connection is then not used again. The answer may be as large as the options say, or as
+  // `max_body` where that is less.
   boost::asio::awaitable<std::expected<HttpReply, ClientError>> send(
-      std::string_view head, std::string_view body, std::chrono::steady_clock::time_point deadline);
+      std::string_view head, std::string_view body, std::chrono::steady_clock::time_point deadline,
+      size_t max_body = std::numeric_limits<size_t>::max());
 
   struct Identity;  // client.cpp's
 

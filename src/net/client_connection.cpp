@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <boost/asio/error.hpp>
 
+#include "net/address_rules.h"
+
 namespace tabella::net {
 
 namespace asio = boost::asio;
@@ -49,6 +51,12 @@ std::unexpected<ClientError> ClientConnection::failed(Stage stage, std::string m
 
 awaitable<Done> ClientConnection::open(Endpoints endpoints) {
   const auto& server = settings_->server;
+  if (const auto* rules = settings_->options.rules) {
+    auto permitted = rules->permitted(settings_->next_hop().host, std::move(endpoints));
+    if (!permitted)
+      co_return std::unexpected(ClientError{.refused = true, .message = std::move(permitted).error()});
+    endpoints = std::move(*permitted);
+  }
   Transport::Error error = asio::error::host_not_found;
   for (const auto& endpoint : endpoints) {
     if (timed_out_) break;
@@ -56,10 +64,12 @@ awaitable<Done> ClientConnection::open(Endpoints endpoints) {
     if (!error) break;
   }
   if (error)
-    co_return failed(Stage::connecting,
-                     fmt::format("cannot connect to {}: {}", server.authority(), error.message()));
-  if (settings_->trust) {
-    if (const auto insecure = co_await transport_.secure(*settings_->trust, server.host); insecure)
+    co_return failed(Stage::connecting, fmt::format("cannot connect to {}: {}",
+                                                    settings_->next_hop().authority(), error.message()));
+  if (const auto& tunnel = settings_->options.tunnel)
+    if (auto entered = co_await enter_tunnel(*tunnel); !entered) co_return entered;
+  if (server.tls) {
+    if (const auto insecure = co_await transport_.secure(*settings_->options.trust, server.host); insecure)
       co_return failed(Stage::connecting,
                        fmt::format("no secure connection to {}: {}", server.authority(), insecure.message()));
   }
@@ -67,10 +77,32 @@ awaitable<Done> ClientConnection::open(Endpoints endpoints) {
   co_return Done{};
 }
 
-awaitable<Done> ClientConnection::exchange(std::string_view head, std::string_view body) {
+awaitable<Done> ClientConnection::enter_tunnel(const Tunnel& tunnel) {
+  const auto& server = settings_->server;
+  auto head = fmt::format("CONNECT {0} HTTP/1.1\r\nHost: {0}\r\n", server.host_and_port());
+  if (!tunnel.authorization.empty()) head += fmt::format("Proxy-Authorization: {}\r\n", tunnel.authorization);
+  head += "\r\n";
+  const auto wrong = [&](std::string_view what) {
+    return failed(Stage::connecting, fmt::format("the proxy {} {}", tunnel.proxy.authority(), what));
+  };
+  const auto [unsent, sent] = co_await transport_.write({asio::buffer(head), asio::const_buffer()});
+  if (unsent) co_return wrong(unsent.message());
+  if (const auto answered = co_await receive_head(); !answered)
+    co_return wrong("did not answer: " + answered.error().message);
+  if (head_.status >= 300)
+    co_return wrong(fmt::format("does not connect us to {}: it answered {}", server.host, head_.status));
+  // Who speaks first in the tunnel is us.
+  if (end_ != head_.size) co_return wrong("sent more than an answer");
+  co_return Done{};
+}
+
+awaitable<Done> ClientConnection::exchange(std::string_view head, std::string_view body, size_t max_body) {
+  max_body_ = std::min(max_body, settings_->options.max_body);
+  asked_for_head_ = head.starts_with("HEAD ");
   const auto [unsent, sent] = co_await transport_.write({asio::buffer(head), asio::buffer(body)});
   if (unsent) co_return failed(Stage::sending, unsent.message());
-  co_return co_await receive();
+  if (auto received = co_await receive_head(); !received) co_return received;
+  co_return co_await receive_body();
 }
 
 awaitable<Transport::Error> ClientConnection::read_more(size_t wanted) {
@@ -83,7 +115,7 @@ awaitable<Transport::Error> ClientConnection::read_more(size_t wanted) {
   co_return error;
 }
 
-awaitable<Done> ClientConnection::receive() {
+awaitable<Done> ClientConnection::receive_head() {
   end_ = 0;
   while (true) {
     const auto result = end_ == 0 ? HeadResult::incomplete : parse_head(unread(), head_);
@@ -94,7 +126,7 @@ awaitable<Done> ClientConnection::receive() {
     } else if (result != HeadResult::complete) {
       co_return failed(Stage::receiving, "the answer is not HTTP");
     } else if (head_.status >= 200) {
-      co_return co_await receive_body();
+      co_return Done{};
     } else {
       // 100 Continue and the like: the answer is still to come.
       buffer_.erase(0, head_.size);
@@ -105,9 +137,9 @@ awaitable<Done> ClientConnection::receive() {
 
 awaitable<Done> ClientConnection::receive_body() {
   const char* before = buffer_.data();
-  const bool none = head_.status == 204 || head_.status == 304;
+  const bool none = head_.status == 204 || head_.status == 304 || asked_for_head_;
   const size_t length = none ? 0 : head_.content_length.value_or(0);
-  if (length > settings_->options.max_body) co_return failed(Stage::receiving, "the answer is too large");
+  if (length > max_body_) co_return failed(Stage::receiving, "the answer is too large");
   Done done;
   if (none || head_.content_length)
     done = co_await receive_until(head_.size + length);
@@ -129,7 +161,7 @@ awaitable<Done> ClientConnection::receive_until(size_t whole) {
 }
 
 awaitable<Done> ClientConnection::receive_chunks() {
-  ChunkedBody chunked(settings_->options.max_body);
+  ChunkedBody chunked(max_body_);
   while (true) {
     auto rest = unread().substr(head_.size);
     const auto state = chunked.feed(rest);
@@ -148,13 +180,10 @@ awaitable<Done> ClientConnection::receive_chunks() {
 }
 
 awaitable<Done> ClientConnection::receive_until_closed() {
-  while (true) {
-    const auto error = co_await read_more(kReadSize);
-    if (error == asio::error::eof) break;
-    if (error) co_return failed(Stage::receiving, ended_early(error));
-    if (end_ > settings_->options.max_body + head_.size)
-      co_return failed(Stage::receiving, "the answer is too large");
-  }
+  Transport::Error error;
+  while (!error && end_ <= head_.size + max_body_) error = co_await read_more(kReadSize);
+  if (end_ > head_.size + max_body_) co_return failed(Stage::receiving, "the answer is too large");
+  if (error != asio::error::eof) co_return failed(Stage::receiving, ended_early(error));
   body_ = unread().substr(head_.size);
   co_return Done{};
 }

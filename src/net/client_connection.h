@@ -24,7 +24,9 @@ class ClientPool;
 struct ClientSettings {
   Url server;
   ClientOptions options;
-  std::unique_ptr<const TlsTrust> trust;  // null: plain
+
+  // Where its connections go to.
+  const Url& next_hop() const { return options.tunnel ? options.tunnel->proxy : server; }
 };
 
 class ClientConnection {
@@ -35,10 +37,10 @@ class ClientConnection {
                    std::shared_ptr<const ClientSettings> settings);
 
   bool is_open() const { return open_; }
-  // Tries them in turn. A sentence if none will do.
+  // Tries those that may be reached in turn. A sentence if none will do.
   boost::asio::awaitable<std::expected<void, ClientError>> open(Endpoints endpoints);
   boost::asio::awaitable<std::expected<void, ClientError>> exchange(std::string_view head,
-                                                                    std::string_view body);
+                                                                    std::string_view body, size_t max_body);
 
   // Its time is over: whatever is under way ends.
   void expire() {
@@ -61,7 +63,8 @@ class ClientConnection {
 
  private:
   std::string_view unread() const { return {buffer_.data(), end_}; }
-  boost::asio::awaitable<std::expected<void, ClientError>> receive();
+  boost::asio::awaitable<std::expected<void, ClientError>> enter_tunnel(const Tunnel& tunnel);
+  boost::asio::awaitable<std::expected<void, ClientError>> receive_head();
   boost::asio::awaitable<std::expected<void, ClientError>> receive_body();
   boost::asio::awaitable<std::expected<void, ClientError>> receive_chunks();
   boost::asio::awaitable<std::expected<void, ClientError>> receive_until(size_t whole);
@@ -77,6 +80,8 @@ class ClientConnection {
   bool timed_out_ = false;
   bool whole_ = false;  // the response was read to its end, and no more
   ResponseHead head_;
+  size_t max_body_ = 0;
+  bool asked_for_head_ = false;  // the answer has none of the body that it describes
   std::string buffer_;
   size_t end_ = 0;        // of what was read into the buffer
   std::string unpacked_;  // the body, if it came in chunks

@@ -94,13 +94,17 @@ void ClientPool::pass_on() {
 void ClientPool::give_back(std::shared_ptr<ClientConnection> connection) {
   active_.erase(connection.get());
   if (connection->rest()) idle_.push_back(std::move(connection));
-  while (!idle_.empty() && SteadyClock::now() - idle_.front()->resting_since() > settings_->options.idle)
-    idle_.pop_front();
+  close_idle();
   pass_on();
   if (active_.empty()) {
     sweeping_ = false;
     sweep_.cancel();
   }
+}
+
+void ClientPool::close_idle() {
+  while (!idle_.empty() && SteadyClock::now() - idle_.front()->resting_since() > settings_->options.idle)
+    idle_.pop_front();
 }
 
 // The last used one: the others may rest, and go.
@@ -160,7 +164,7 @@ class ClientPool::LookingOn {
 std::shared_ptr<ClientPool::Lookup> ClientPool::begin_lookup() {
   auto lookup = std::make_shared<Lookup>(executor_);
   lookup_ = lookup;
-  const auto& server = settings_->server;
+  const auto& server = settings_->next_hop();
   lookup->resolver.async_resolve(
       server.host, std::to_string(server.port),
       [lookup, alive = weak_from_this()](error_code error, const tcp::resolver::results_type& found) {
@@ -178,7 +182,7 @@ std::shared_ptr<ClientPool::Lookup> ClientPool::begin_lookup() {
 
 awaitable<std::expected<ClientConnection::Endpoints, std::string>> ClientPool::resolve(Deadline deadline) {
   const auto self = shared_from_this();
-  const auto& server = settings_->server;
+  const auto& server = settings_->next_hop();
   error_code is_name;
   if (const auto address = asio::ip::make_address(server.host, is_name); !is_name)
     co_return ClientConnection::Endpoints{{address, server.port}};

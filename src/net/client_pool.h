@@ -32,6 +32,8 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
   // It was not there after all.
   void forget_address() { endpoints_until_ = {}; }
 
+  // Those that have rested too long.
+  void close_idle();
   void shut_down();
 
  private:

@@ -22,17 +22,8 @@ constexpr auto kTokenCharacters = [] {
   return table;
 }();
 
-bool is_token(std::string_view text) {
-  return !text.empty() &&
-         std::ranges::all_of(text, [](char c) { return kTokenCharacters[static_cast<uint8_t>(c)]; });
-}
-
 bool is_target(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<uint8_t>(c) > 0x20 && c != 0x7f; });
-}
-
-bool is_field_value(std::string_view text) {
-  return std::ranges::none_of(text, [](char c) { return static_cast<uint8_t>(c) < 0x20 && c != '\t'; });
 }
 
 std::optional<uint64_t> parse_length(std::string_view text) {
@@ -182,6 +173,15 @@ HeadResult parse_headers(std::string_view rest, HttpHeaders& headers) {
 }
 
 }  // namespace
+
+bool is_token(std::string_view text) {
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return kTokenCharacters[static_cast<uint8_t>(c)]; });
+}
+
+bool is_field_value(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) { return static_cast<uint8_t>(c) < 0x20 && c != '\t'; });
+}
 
 bool same_header(std::string_view a, std::string_view b) {
   return a.size() == b.size() &&

@@ -20,6 +20,10 @@ class Connection;
 
 bool same_header(std::string_view a, std::string_view b);  // header names: case does not count
 
+// What a method or a header's name may be, and what its value may be: nothing that ends a line.
+bool is_token(std::string_view text);
+bool is_field_value(std::string_view text);
+
 // Borrow from whatever was parsed.
 using HttpHeaders = std::vector<std::pair<std::string_view, std::string_view>>;
 // The first header of that name, trimmed; nothing if there is none.

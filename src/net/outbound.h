@@ -1,8 +1,12 @@
 // Requests that others make us send: webhooks, callbacks, attachments by address. One client for all of them,
 // which refuses to reach what a stranger should not reach through us.
 //
-// Every address is checked after it was looked up and before it is connected to, so that neither a name that
-// changes its mind (DNS rebinding) nor a redirect gets around it.
+// Every address is checked when it was looked up and before it is connected to (net/address_rules.h), anew
+// for every redirect. Through a proxy, which is trusted, only addresses that are written as such are checked:
+// names are looked up by the proxy, and it is for the proxy to refuse what they lead to. What is on this
+// machine (localhost, 127.0.0.1) is never asked of the proxy.
+//
+// Errors and logs name hosts; they repeat neither paths nor queries, where secrets of hooks are.
 #pragma once
 
 #include <chrono>
@@ -14,53 +18,34 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/ip/address.hpp>
 
-#include "net/client.h"
+#include "net/address_rules.h"
 #include "net/url.h"
 
 namespace tabella::net {
 
-// Which addresses may be reached. Link-local (169.254.0.0/16, fe80::/10: there are the metadata services of
-// clouds), private, shared, reserved and multicast ones may not, unless they are allowed.
-class AddressRules {
- public:
-  struct Options {
-    std::vector<std::string> allowed;  // host names, addresses, or networks as in 10.0.0.0/8
-    bool loopback = true;              // in development
-  };
-  // A sentence if something in `allowed` cannot be read.
-  static std::expected<AddressRules, std::string> make(Options options);
-
-  // A sentence if `host`, which was found at `address`, may not be reached.
-  std::expected<void, std::string> check(std::string_view host,
-                                         const boost::asio::ip::address& address) const;
-
- private:
-  struct Network {
-    boost::asio::ip::address address;
-    unsigned bits = 0;
-  };
-  std::vector<std::string> names_;
-  std::vector<Network> networks_;
-  bool loopback_ = true;
-};
+using OutboundHeaders = std::vector<std::pair<std::string, std::string>>;
 
 struct OutboundRequest {
   std::string method = "GET";
   std::string url;
-  std::vector<std::pair<std::string, std::string>> headers = {};
+  OutboundHeaders headers = {};  // without those of the connection: Host, Content-Length, …
   std::string body = {};
-  std::chrono::milliseconds timeout{15'000};
+  std::chrono::milliseconds timeout{15'000};  // for the whole, redirects included
   size_t max_body = 1u << 20;
-  int redirects = 0;     // how many are followed
-  bool trusted = false;  // the address was given by whoever runs the process: no rules
+  // How many are followed; with none of them left the answer is an error. 0: the redirect is the answer. To
+  // another origin nothing goes along that proves who we are, and never from https to http.
+  int redirects = 0;
+  bool trusted = false;  // the address was given by whoever runs the process: no rules for its origin
 };
 
 struct OutboundReply {
   int status = 0;
-  std::vector<std::pair<std::string, std::string>> headers;
+  OutboundHeaders headers;
   std::string body;
+
+  // The first header of that name; empty if there is none.
+  std::string_view header(std::string_view name) const;
 };
 
 struct OutboundError {
@@ -68,19 +53,23 @@ struct OutboundError {
   std::string message;
 };
 
-// Thread-safe.
+// Thread-safe. Must outlive what it is sending. Keeps connections to the servers used last.
 class Outbound {
  public:
   struct Options {
     AddressRules::Options rules;
-    std::string proxy;  // http://HOST:PORT; empty: none
+    std::string proxy;  // http://HOST:PORT or http://USER:PASSWORD@HOST:PORT; empty: none
     std::string ca_file;
   };
   // Throws std::runtime_error with a sentence for the user.
   explicit Outbound(Options options);
   ~Outbound();
+  Outbound(const Outbound&) = delete;
+  Outbound& operator=(const Outbound&) = delete;
 
   const AddressRules& rules() const;
+  // What can be said of a URL before anything is sent there; `message` if it is none that may be reached.
+  std::expected<Url, OutboundError> check(std::string_view url) const;
   boost::asio::awaitable<std::expected<OutboundReply, OutboundError>> send(OutboundRequest request);
 
  private:

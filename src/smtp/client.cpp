@@ -13,6 +13,7 @@
 #include "base/base64.h"
 #include "base/checksum.h"
 #include "base/text.h"
+#include "net/address_rules.h"
 #include "net/by_value.h"
 #include "net/transport.h"
 #include "smtp/address.h"
@@ -76,12 +77,19 @@ class Client {
 
   awaitable<Sent> connect() {
     tcp::resolver resolver(co_await asio::this_coro::executor);
-    const auto [unknown, endpoints] =
+    const auto [unknown, found] =
         co_await resolver.async_resolve(relay_.host, std::to_string(relay_.port), net::kByValue);
     if (unknown) co_return failed(fmt::format("{} is not known: {}", relay_.host, unknown.message()));
+    std::vector<tcp::endpoint> endpoints(found.begin(), found.end());
+    if (relay_.rules) {
+      auto permitted = relay_.rules->permitted(relay_.host, std::move(endpoints));
+      if (!permitted)
+        co_return std::unexpected(SendError{.refused = true, .message = std::move(permitted).error()});
+      endpoints = std::move(*permitted);
+    }
     boost::system::error_code error = asio::error::host_not_found;
     for (const auto& endpoint : endpoints) {
-      std::tie(error) = co_await transport_.connect(endpoint.endpoint());
+      std::tie(error) = co_await transport_.connect(endpoint);
       if (!error) co_return Sent();
     }
     co_return failed(fmt::format("cannot connect to {}:{}: {}", relay_.host, relay_.port, error.message()));

@@ -10,6 +10,10 @@
 
 #include <boost/asio/awaitable.hpp>
 
+namespace tabella::net {
+class AddressRules;
+}
+
 namespace tabella::smtp {
 
 enum class Security {
@@ -30,6 +34,7 @@ struct Relay {
   std::string password;
   Mechanism mechanism = Mechanism::automatic;
   std::string helo = "localhost";
+  const net::AddressRules* rules = nullptr;  // where it may be; null: anywhere. Must outlive the sending
 };
 
 struct Letter {
@@ -40,7 +45,8 @@ struct Letter {
 
 // What the server said, or what happened on the way.
 struct SendError {
-  int code = 0;  // the server's; 0: there was no answer
+  int code = 0;          // the server's; 0: there was no answer
+  bool refused = false;  // by the rules for addresses
   std::string message;
 };
 

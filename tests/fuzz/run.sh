@@ -15,4 +15,4 @@ run_one() {
 }
 export -f run_one
 export seconds corpus
-printf '%s\n' wire_json answer_json condition update projection key_condition statement http_head smtp_session mime | xargs -P2 -I{} bash -c 'run_one {}'
+printf '%s\n' wire_json answer_json condition update projection key_condition statement http_head url smtp_session mime | xargs -P2 -I{} bash -c 'run_one {}'

@@ -340,6 +340,11 @@ class MailHog(unittest.TestCase):
             self.assertEqual(server.request("POST", path, json.dumps({"name": "nobody"}))[0].status, 400)
             self.assertEqual(server.request("POST", path, "not json")[0].status, 400)
             self.assertEqual(server.request("POST", path, json.dumps({"Host": "127.0.0.1", "Port": "1", "Email": "a@b.c"}))[0].status, 500)
+            for wrong, status, reason in (({"Email": "some one@example.org"}, 400, "is no address"), ({"Host": "10.0.0.1"}, 403, "--outbound-allow 10.0.0.1"),
+                                          ({"Host": "0xa9fea9fe"}, 403, "link-local")):
+                response, content = server.request("POST", path, json.dumps({"Host": "127.0.0.1", "Port": str(outside.smtp), "Email": "a@b.c"} | wrong))
+                self.assertEqual(response.status, status, content)
+                self.assertIn(reason, json.loads(content)["error"])
             self.assertEqual(outside.messages()["total"], 3)
 
     def test_events_and_websocket_tell_of_each_message(self):
@@ -725,6 +730,8 @@ class Ours(unittest.TestCase):
             url = f"http://127.0.0.1:{receiver.server_address[1]}/hook"
             hook = server.call("POST", "/api/v3/webhooks", {"url": url, "secret": "whsec_" + base64.b64encode(b"key").decode(), "query": "subject:hooked"}, expect=201)
             server.call("POST", "/api/v3/webhooks", {"url": "nonsense"}, expect=400)
+            refused = server.call("POST", "/api/v3/webhooks", {"url": "http://169.254.169.254/latest"}, expect=403)
+            self.assertIn("--outbound-allow 169.254.169.254", refused["error"])
             time.sleep(2.5)  # processes learn of each other's hooks
             server.send(simple("other"))
             identifier = server.send(simple("hooked"))

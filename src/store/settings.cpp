@@ -1,12 +1,11 @@
-#include "mail/settings.h"
+#include "store/settings.h"
 
 #include "store/batches.h"
 #include "store/rows.h"
 
-namespace tabella::mail {
+namespace tabella::store {
 
 using item::Value;
-using store::Async;
 
 namespace {
 
@@ -19,26 +18,26 @@ Value row_of(const std::string& kind, const std::string& name) {
 
 }  // namespace
 
-store::TablePlan Settings::plan(const std::string& table) {
-  store::TableDefinition definition{.name = table};
-  definition.billing_mode = store::BillingMode::pay_per_request;
+TablePlan Settings::plan(const std::string& table) {
+  TableDefinition definition{.name = table};
+  definition.billing_mode = BillingMode::pay_per_request;
   definition.attributes = {{"kind", item::Type::S}, {"name", item::Type::S}};
-  definition.key_schema = {{"kind", store::KeyRole::hash}, {"name", store::KeyRole::range}};
+  definition.key_schema = {{"kind", KeyRole::hash}, {"name", KeyRole::range}};
   return {.definition = std::move(definition), .time_to_live = {}};
 }
 
 Async<std::map<std::string, std::string>> Settings::all(std::string kind) {
-  store::QueryRequest request;
+  QueryRequest request;
   request.options.table = table_;
   request.options.consistent = true;
   request.key_condition = "kind = :k";
   auto values = Value::map();
   values.set_member(":k", Value::string(kind));
   request.options.attributes.values = item::encode_item(values);
-  auto rows = co_await store::query_all(store_, std::move(request));
-  if (!rows) co_return store::error_of(rows);
+  auto rows = co_await query_all(store_, std::move(request));
+  if (!rows) co_return error_of(rows);
   std::map<std::string, std::string> found;
-  for (const auto& row : *rows) found[store::text_of(row, "name")] = store::text_of(row, "value");
+  for (const auto& row : *rows) found[text_of(row, "name")] = text_of(row, "value");
   co_return found;
 }
 
@@ -46,16 +45,16 @@ Async<void> Settings::put(std::string kind, std::string name, std::string value)
   auto row = row_of(kind, name);
   row.set_member("value", Value::string(std::move(value)));
   auto put = co_await store_.put_item({.table = table_, .item = item::encode_item(row)});
-  if (!put) co_return store::error_of(put);
-  co_return store::Result<void>();
+  if (!put) co_return error_of(put);
+  co_return Result<void>();
 }
 
 Async<bool> Settings::remove(std::string kind, std::string name) {
-  store::DeleteItemRequest request{.table = table_, .key = item::encode_item(row_of(kind, name))};
-  request.options.return_values = store::ReturnValues::all_old;
+  DeleteItemRequest request{.table = table_, .key = item::encode_item(row_of(kind, name))};
+  request.options.return_values = ReturnValues::all_old;
   auto removed = co_await store_.delete_item(std::move(request));
-  if (!removed) co_return store::error_of(removed);
+  if (!removed) co_return error_of(removed);
   co_return removed->attributes.has_value();
 }
 
-}  // namespace tabella::mail
+}  // namespace tabella::store
