@@ -110,6 +110,11 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   return value;
 }
 
+std::string_view JsonValue::text(std::string_view key) const {
+  const auto value = find(key);
+  return value && value->kind() == Kind::string ? value->string() : std::string_view();
+}
+
 JsonElements::JsonElements(JsonValue container) : object_(container.kind() == JsonValue::Kind::object) {
   const auto element = as<dom::element>(container.document_, container.index_);
   const auto set = [](JsonValue& value, Place place) {

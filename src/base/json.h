@@ -23,6 +23,10 @@ class JsonValue {
   double real() const;      // of an integer or a real
   std::string_view string() const;
   std::optional<JsonValue> find(std::string_view key) const;  // of an object; a null counts as absent
+  std::string_view text(std::string_view key) const;          // of an object; empty: it has no such string
+
+  bool is_object() const { return kind() == Kind::object; }
+  bool is_number() const { return kind() == Kind::integer || kind() == Kind::real; }
 
  private:
   friend class JsonDocument;
