@@ -21,7 +21,7 @@ class MailHost {
       : mail_(mail), jim_(jim), arrivals_(arrivals), passwords_(passwords), slow_(1) {}
 
   // For each connection.
-  smtp::Server::Guest invite();
+  smtp::Server::Accepted invite();
 
  private:
   class Session;

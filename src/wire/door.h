@@ -38,10 +38,10 @@ class Door {
   void write_metrics(metrics::Exposition& out) const { metrics_.write(out); }
 
  private:
-  boost::asio::awaitable<Wire<>> call(const net::HttpRequest& request, const NamedOperation* operation,
-                                      std::string_view request_id, std::string& out);
-  boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, const NamedOperation* operation,
-                                         std::string_view body, std::string& out);
+  boost::asio::awaitable<Result<>> call(const net::HttpRequest& request, const NamedOperation* operation,
+                                        std::string_view request_id, std::string& out);
+  boost::asio::awaitable<Result<>> execute(const net::HttpRequest& request, const NamedOperation* operation,
+                                           std::string_view body, std::string& out);
 
   void add_cors(const net::HttpRequest& request, net::HttpResponse& response) const;
   boost::asio::awaitable<void> serve(const net::HttpRequest& request, const NamedOperation* operation,

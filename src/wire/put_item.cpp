@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::PutItemRequest> read(JsonValue body) {
+Result<store::PutItemRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::PutItemRequest request;

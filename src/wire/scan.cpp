@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ScanRequest> read(JsonValue body) {
+Result<store::ScanRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ScanRequest request;

@@ -52,7 +52,7 @@ std::optional<std::string_view> query_parameter(std::string_view query, std::str
   return std::nullopt;
 }
 
-Wire<Authorization> parse_header(const HttpRequest& request, std::string_view header) {
+Result<Authorization> parse_header(const HttpRequest& request, std::string_view header) {
   if (!header.starts_with("AWS4-"))
     return refuse("MissingAuthenticationTokenException", "Request is missing Authentication Token");
   Authorization auth;
@@ -73,7 +73,7 @@ Wire<Authorization> parse_header(const HttpRequest& request, std::string_view he
   return auth;
 }
 
-Wire<Authorization> parse_query(std::string_view query) {
+Result<Authorization> parse_query(std::string_view query) {
   std::string missing;
   const auto needed = [&](std::string_view name) {
     const auto value = query_parameter(query, name).value_or("");
@@ -99,7 +99,7 @@ std::string plain(std::string_view text, const Authorization& auth) {
 }
 
 // For how many seconds a signature is good, one way.
-Wire<std::time_t> lifetime_of(const Authorization& auth) {
+Result<std::time_t> lifetime_of(const Authorization& auth) {
   if (auth.expires.empty()) return kMaxSkew;
   const auto bad = [](std::string_view what) {
     return refuse("IncompleteSignatureException", fmt::format("X-Amz-Expires {}", what));
@@ -118,7 +118,7 @@ Wire<std::time_t> lifetime_of(const Authorization& auth) {
 }
 
 // In whole seconds: a time point counts nanoseconds, and the year 2500 does not fit.
-Wire<> check_time(const Authorization& auth, std::time_t now) {
+Result<> check_time(const Authorization& auth, std::time_t now) {
   const auto at = protocol::parse_basic_date(auth.date);
   if (!at)
     return refuse("IncompleteSignatureException",
@@ -154,7 +154,7 @@ std::string signed_target(std::string_view target) {
 
 }  // namespace
 
-Wire<Authorization> parse_authorization(const HttpRequest& request) {
+Result<Authorization> parse_authorization(const HttpRequest& request) {
   const auto header = request.header("authorization");
   const auto question = request.target.find('?');
   if (question == std::string_view::npos) return parse_header(request, header);
@@ -166,7 +166,7 @@ Wire<Authorization> parse_authorization(const HttpRequest& request) {
   return parse_query(query);
 }
 
-Wire<> SignatureVerifier::verify(const HttpRequest& request) const {
+Result<> SignatureVerifier::verify(const HttpRequest& request) const {
   TABELLA_ASSIGN(const auto auth, parse_authorization(request));
   TABELLA_TRY(check_time(auth, std::chrono::system_clock::to_time_t(clock_.now())));
   if (!auth.algorithm.starts_with(protocol::kSignatureAlgorithm))

@@ -25,7 +25,7 @@ struct Authorization {
 
 // Checks that a request is signed at all and that its parts are there, in AWS's words; whose signature it is
 // and whether it is right is verify()'s business.
-Wire<Authorization> parse_authorization(const net::HttpRequest& request);
+Result<Authorization> parse_authorization(const net::HttpRequest& request);
 
 // Checks a request in full: time, scope, key, and the signature over method, target, headers and body as
 // sent. A presigned URL is signed without its signature, and with the body that is sent to it.
@@ -35,7 +35,7 @@ class SignatureVerifier {
       : secrets_(std::move(secrets)), clock_(clock) {}
 
   bool required() const { return !secrets_.empty(); }
-  Wire<> verify(const net::HttpRequest& request) const;
+  Result<> verify(const net::HttpRequest& request) const;
 
  private:
   const std::map<std::string, std::string, std::less<>> secrets_;  // by access key

@@ -6,7 +6,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ListTablesRequest> read_list(JsonValue body) {
+Result<store::ListTablesRequest> read_list(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ListTablesRequest request;

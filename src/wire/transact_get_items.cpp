@@ -17,7 +17,7 @@ std::optional<store::TransactGet> read_get(const Reader& entry) {
   return get;
 }
 
-Wire<store::TransactGetItemsRequest> read(JsonValue body) {
+Result<store::TransactGetItemsRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TransactGetItemsRequest request;

@@ -38,7 +38,7 @@ std::optional<std::vector<store::LegacyUpdate>> read_updates(const Reader& reade
   return updates;
 }
 
-Wire<store::UpdateItemRequest> read(JsonValue body) {
+Result<store::UpdateItemRequest> read(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UpdateItemRequest request;
