@@ -110,6 +110,11 @@ std::optional<JsonValue> JsonValue::find(std::string_view key) const {
   return value;
 }
 
+std::string_view JsonValue::text(std::string_view key) const {
+  const auto value = find(key);
+  return value && value->kind() == Kind::string ? value->string() : std::string_view();
+}
+
 JsonElements::JsonElements(JsonValue container) : object_(container.kind() == JsonValue::Kind::object) {
   const auto element = as<dom::element>(container.document_, container.index_);
   const auto set = [](JsonValue& value, Place place) {
@@ -148,11 +153,6 @@ bool JsonElements::next() {
   }
   started_ = true;
   return true;
-}
-
-std::string string_member(JsonValue object, std::string_view name) {
-  const auto value = object.kind() == JsonValue::Kind::object ? object.find(name) : std::nullopt;
-  return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
 }
 
 std::optional<bool> boolean_word(std::string_view word) {

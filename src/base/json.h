@@ -23,6 +23,10 @@ class JsonValue {
   double real() const;      // of an integer or a real
   std::string_view string() const;
   std::optional<JsonValue> find(std::string_view key) const;  // of an object; a null counts as absent
+  std::string_view text(std::string_view key) const;          // of an object; empty: it has no such string
+
+  bool is_object() const { return kind() == Kind::object; }
+  bool is_number() const { return kind() == Kind::integer || kind() == Kind::real; }
 
  private:
   friend class JsonDocument;
@@ -63,9 +67,6 @@ class JsonDocument {
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };
-
-// The string of that name in an object; empty if there is none.
-std::string string_member(JsonValue object, std::string_view name);
 
 // AWS takes the words true, yes, 1 and false, no, 0 for booleans, in any case.
 std::optional<bool> boolean_word(std::string_view word);

@@ -64,20 +64,20 @@ Result<Writes> prepare_writes(BatchWriteItemRequest& request, const Catalogue& c
   return prepared;
 }
 
-// What is told of each table in the end.
-struct Told {
+// What the answer says of each table.
+struct TableOutcome {
   std::optional<store::ConsumedCapacity> capacity;
   std::vector<store::ItemCollectionMetrics> metrics;
 };
 
 void write_one(WriteContext& context, const TableSchema& schema, const Write& write,
-               bool collection_metrics_too, Told& told) {
+               bool collection_metrics_too, TableOutcome& outcome) {
   ItemChange change{.key = write.key, .old = {}, .now = {}};
   if (auto stored = context.get(write.key)) change.old = item::Item(std::move(*stored));
   if (collection_metrics_too)
-    add_metrics(told.metrics, collection_metrics(context.database(), schema, write.write->item));
+    add_metrics(outcome.metrics, collection_metrics(context.database(), schema, write.write->item));
   if (write.write->put) change.now = std::move(write.write->item);
-  write_change(context, schema, change, told.capacity ? &*told.capacity : nullptr);
+  write_change(context, schema, change, outcome.capacity ? &*outcome.capacity : nullptr);
 }
 
 // The tables as the writer sees them: a batch that names a dropped one changes nothing more.
@@ -94,9 +94,9 @@ Result<std::vector<SchemaPtr>> current_tables(const WriteContext& context, const
 
 store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemRequest request) {
   TABELLA_CO_ASSIGN(const auto writes, prepare_writes(request, catalogue_));
-  std::vector<Told> told(writes.tables.size());
-  for (size_t i = 0; i < told.size(); ++i)
-    told[i].capacity = account(writes.tables[i]->name(), request.capacity);
+  std::vector<TableOutcome> outcomes(writes.tables.size());
+  for (size_t i = 0; i < outcomes.size(); ++i)
+    outcomes[i].capacity = account(writes.tables[i]->name(), request.capacity);
   Result<> written;
   // A batch is not atomic: a large one goes to the writer in pieces, so that others come in between.
   constexpr size_t kPiece = 1u << 20;
@@ -110,7 +110,8 @@ store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemReques
       const size_t before = context.bytes();
       for (; next < writes.all.size() && context.bytes() - before < kPiece; ++next) {
         const auto& write = writes.all[next];
-        write_one(context, *(*schemas)[write.table], write, request.collection_metrics, told[write.table]);
+        write_one(context, *(*schemas)[write.table], write, request.collection_metrics,
+                  outcomes[write.table]);
       }
     });
     if (!executed) written = std::move(executed);
@@ -118,10 +119,10 @@ store::Async<BatchWriteItemResult> Engine::batch_write_item(BatchWriteItemReques
   }
   if (!written) co_return std::unexpected(std::move(written).error());
   BatchWriteItemResult result;
-  for (size_t i = 0; i < told.size(); ++i) {
-    if (told[i].capacity) result.capacity.push_back(std::move(*told[i].capacity));
-    if (!told[i].metrics.empty())
-      result.collection_metrics.emplace_back(writes.tables[i]->name(), std::move(told[i].metrics));
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    if (outcomes[i].capacity) result.capacity.push_back(std::move(*outcomes[i].capacity));
+    if (!outcomes[i].metrics.empty())
+      result.collection_metrics.emplace_back(writes.tables[i]->name(), std::move(outcomes[i].metrics));
   }
   co_return result;
 }

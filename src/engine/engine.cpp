@@ -40,7 +40,7 @@ Engine::Engine(const Options& options, const Clock& clock)
   check_format();
   load_streams();
   load_catalogue();
-  writer_.run_in_time([this](WriteContext& context, bool busy) { return keep_house(context, busy); },
+  writer_.run_in_time([this](WriteContext& context, bool busy) { return run_housekeeping(context, busy); },
                       [this] { recover(); });
 }
 
@@ -144,18 +144,18 @@ void Engine::load_streams() {
   streams_.replace(all);
 }
 
-store::Async<void> Engine::execute(std::span<WriteAction* const> actions, Writer::Change change) {
+store::Async<void> Engine::execute(std::span<WriteAction* const> actions, Writer::Mutation mutation) {
   constexpr int kTries = 10;
   const size_t most = kMostInWriter / std::max<size_t>(actions.size(), 1);
   for (int i = 0; i < kTries; ++i) {
-    bool foreseen = true;
+    bool ready = true;
     auto executed = co_await writer_.execute([&](WriteContext& context) {
-      for (auto* action : actions) foreseen = is_foreseen(context, *action, most) && foreseen;
-      if (foreseen) change(context);
+      for (auto* action : actions) ready = can_run_in_writer(context, *action, most) && ready;
+      if (ready) mutation(context);
     });
-    if (!executed || foreseen) co_return executed;
+    if (!executed || ready) co_return executed;
     co_await long_work_.run([&] {
-      for (auto* action : actions) work_out(*action);
+      for (auto* action : actions) precompute(*action);
       return true;
     });
   }

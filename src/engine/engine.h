@@ -97,12 +97,12 @@ class Engine final : public store::Store {
   uint32_t take_id(WriteContext& context);
   void start_backfill(const TableSchema& table, const IndexSchema& index);
   void start_filling_expiry(const TableSchema& table);
-  std::chrono::milliseconds keep_house(WriteContext& context, bool busy);
+  std::chrono::milliseconds run_housekeeping(WriteContext& context, bool busy);
 
   store::Async<store::WriteResult> write(WriteAction& action, const store::WriteOptions& options);
   store::Async<store::TransactWriteItemsResult> run(Transaction& transaction);
   // Runs `change` in the writer, once what is costly about its actions has been worked out beside it.
-  store::Async<void> execute(std::span<WriteAction* const> actions, Writer::Change change);
+  store::Async<void> execute(std::span<WriteAction* const> actions, Writer::Mutation mutation);
   store::Async<void> change_tags(std::string arn, std::string not_found,
                                  std::function<store::Result<>(std::vector<store::Tag>&)> change);
   store::Result<store::GetItemResult> get_now(const store::GetItemRequest& request);

@@ -56,7 +56,7 @@ void remove_expiry_entries(WriteContext& context, const Expiry& expiry) {
   context.batch().remove_range(prefix, keys::end_of(prefix));
 }
 
-Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most) {
+SweepResult sweep_expired(WriteContext& context, const TableSchema& table, size_t most) {
   const auto& expiry = *table.expiry;
   const auto now = seconds(context.now());
   auto& swept_to = *expiry.swept_to;
@@ -64,7 +64,7 @@ Swept sweep_expired(WriteContext& context, const TableSchema& table, size_t most
   auto from = std::max(swept_to, keys::expiries_from(expiry.id, now - std::min(now, kFiveYears)));
   if (from >= end) return {};
   context.restore_on_undo(swept_to);
-  Swept swept;
+  SweepResult swept;
   auto cursor = context.database().range(std::move(from), end, Database::Direction::forward, false);
   size_t bytes = 0;
   for (; cursor.valid() && most > 0 && bytes < kSliceBytes; cursor.next(), --most) {

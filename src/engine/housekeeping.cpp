@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kPause{100};
 
 }  // namespace
 
-std::chrono::milliseconds Engine::keep_house(WriteContext& context, bool busy) {
+std::chrono::milliseconds Engine::run_housekeeping(WriteContext& context, bool busy) {
   const size_t slice = busy ? kBusySlice : kSlice;
   bool more = false;
   uint64_t behind = 0;

@@ -18,9 +18,9 @@ namespace tabella::engine {
 namespace {
 
 // RocksDB's complaints go where ours go. A file of its own would end in an assertion on a full disk.
-class Complaints : public rocksdb::Logger {
+class RocksdbLogger : public rocksdb::Logger {
  public:
-  Complaints() : Logger(rocksdb::ERROR_LEVEL) {}
+  RocksdbLogger() : Logger(rocksdb::ERROR_LEVEL) {}
   using Logger::Logv;
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override {
     if (level >= rocksdb::ERROR_LEVEL) Logv(format, arguments);
@@ -65,7 +65,7 @@ rocksdb::Options make_options() {
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   options.allow_concurrent_memtable_write = false;  // there is one writer
   options.avoid_unnecessary_blocking_io = true;
-  options.info_log = std::make_shared<Complaints>();
+  options.info_log = std::make_shared<RocksdbLogger>();
   options.stats_dump_period_sec = 0;
   options.stats_persist_period_sec = 0;
   return options;

@@ -25,7 +25,7 @@ namespace {
 
 std::string index_of(const GlobalIndexUpdate& update) {
   if (update.create) return update.create->name;
-  return update.remove ? *update.remove : update.change->name;
+  return update.remove ? *update.remove : update.update->name;
 }
 
 Result<> check_stream_request(const UpdateTableRequest& r) {
@@ -57,7 +57,7 @@ Result<> check_request(const UpdateTableRequest& r) {
   for (const auto& update : r.global_index_updates) {
     const int actions = static_cast<int>(update.create.has_value()) +
                         static_cast<int>(update.remove.has_value()) +
-                        static_cast<int>(update.change.has_value());
+                        static_cast<int>(update.update.has_value());
     if (actions == 0)
       return wrong(
           "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, "
@@ -189,7 +189,7 @@ void warm_up(std::optional<store::OptionalThroughput>& warm,
   warm->write = std::max(warm->write, asked->write);
 }
 
-Result<> change_index(TableSchema& table, const GlobalIndexUpdate::Change& change) {
+Result<> change_index(TableSchema& table, const GlobalIndexUpdate::Update& change) {
   auto* index = find_global(table, change.name);
   if (!index)
     return refuse(
@@ -270,7 +270,7 @@ store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) 
     std::optional<IndexSchema> removed;
     for (const auto& u : request.global_index_updates) {
       if (u.create) TABELLA_TRY(add_index(*table, context, *u.create));
-      if (u.change) TABELLA_TRY(change_index(*table, *u.change));
+      if (u.update) TABELLA_TRY(change_index(*table, *u.update));
       if (u.remove) {
         TABELLA_ASSIGN(removed, remove_index(*table, *u.remove));
       }

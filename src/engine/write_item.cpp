@@ -30,7 +30,7 @@ Result<std::optional<item::Item>> next_item(const TableSchema& table, WriteActio
   switch (action.kind) {
     case WriteAction::Kind::put: return std::move(action.item);
     case WriteAction::Kind::update:
-      return action.foresight ? std::move(action.foresight->updated) : updated(table, action, old);
+      return action.precomputed ? std::move(action.precomputed->updated) : updated(table, action, old);
     case WriteAction::Kind::remove: return std::nullopt;
     case WriteAction::Kind::check: break;
   }
@@ -46,32 +46,32 @@ size_t cost_of(const WriteAction& action, size_t item_size) {
 
 }  // namespace
 
-bool is_foreseen(const WriteContext& context, WriteAction& action, size_t most) {
+bool can_run_in_writer(const WriteContext& context, WriteAction& action, size_t most) {
   if (!action.condition && !action.update) return true;
   if (cost_of(action, context.size_of(action.key)) <= most) {
-    action.foresight.reset();
+    action.precomputed.reset();
     return true;
   }
   auto table = context.table(action.table->name());
   auto stored = context.get(action.key);
-  auto& foresight = action.foresight;
-  if (foresight && foresight->worked_out && foresight->table == table && foresight->seen == stored)
+  auto& precomputed = action.precomputed;
+  if (precomputed && precomputed->ready && precomputed->table == table && precomputed->seen == stored)
     return true;
-  foresight = Foresight{.table = std::move(table), .seen = std::move(stored)};
+  precomputed = Precomputed{.table = std::move(table), .seen = std::move(stored)};
   return false;
 }
 
-void work_out(WriteAction& action) {
-  if (!action.foresight) return;
-  auto foresight = std::exchange(action.foresight, std::nullopt);
+void precompute(WriteAction& action) {
+  if (!action.precomputed) return;
+  auto precomputed = std::exchange(action.precomputed, std::nullopt);
   std::optional<item::Item> item;
-  if (foresight->seen) item = item::Item(*foresight->seen);
+  if (precomputed->seen) item = item::Item(*precomputed->seen);
   const auto* old = item ? &*item : nullptr;
-  foresight->condition = check_condition(action, old);
-  if (foresight->condition && action.kind == WriteAction::Kind::update && foresight->table)
-    foresight->updated = updated(*foresight->table, action, old);
-  foresight->worked_out = true;
-  action.foresight = std::move(foresight);
+  precomputed->condition = check_condition(action, old);
+  if (precomputed->condition && action.kind == WriteAction::Kind::update && precomputed->table)
+    precomputed->updated = updated(*precomputed->table, action, old);
+  precomputed->ready = true;
+  action.precomputed = std::move(precomputed);
 }
 
 Result<> prepare_expressions(WriteAction& action, const std::optional<std::string>& update,
@@ -121,7 +121,7 @@ Result<ItemChange> evaluate(const WriteContext& context, const TableSchema& tabl
   ItemChange change{.key = action.key};
   if (auto stored = context.get(action.key)) change.old = item::Item(std::move(*stored));
   const item::Item* old = change.old ? &*change.old : nullptr;
-  TABELLA_TRY(action.foresight ? std::move(action.foresight->condition) : check_condition(action, old));
+  TABELLA_TRY(action.precomputed ? std::move(action.precomputed->condition) : check_condition(action, old));
   TABELLA_ASSIGN(change.now, next_item(table, action, old));
   return change;
 }

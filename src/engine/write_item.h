@@ -16,10 +16,10 @@ namespace tabella::engine {
 
 // What a costly action comes to on the item as it was seen, worked out beside the writer. It holds as long as
 // the item is still that one.
-struct Foresight {
+struct Precomputed {
   SchemaPtr table;
   std::optional<std::string> seen;  // nothing: there was no item
-  bool worked_out = false;
+  bool ready = false;
   store::Result<> condition;
   store::Result<std::optional<item::Item>> updated;  // of an update whose condition holds
 };
@@ -36,17 +36,17 @@ struct WriteAction {
   bool return_old_on_failure = false;
   bool insert = false;           // an item that is there already is a duplicate
   bool missing_is_fine = false;  // the condition is for an item that is there
-  std::optional<Foresight> foresight;
+  std::optional<Precomputed> precomputed;
 };
 
 // Whether the writer can run the action without holding up those behind it: it costs no more than `most`
-// bytes looked at, or its outcome on the item as it is has been worked out. If not, `action.foresight` is
+// bytes looked at, or its outcome on the item as it is has been worked out. If not, `action.precomputed` is
 // left with what is to be worked out.
-bool is_foreseen(const WriteContext& context, WriteAction& action, size_t most);
+bool can_run_in_writer(const WriteContext& context, WriteAction& action, size_t most);
 inline constexpr size_t kMostInWriter = 512u << 10;
 
-// Fills in what is_foreseen() left. On any thread.
-void work_out(WriteAction& action);
+// Fills in what can_run_in_writer() left. On any thread.
+void precompute(WriteAction& action);
 
 // The expressions of a write as trees, which look into `attributes`.
 store::Result<> prepare_expressions(WriteAction& action, const std::optional<std::string>& update,

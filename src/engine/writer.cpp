@@ -44,7 +44,7 @@ constexpr std::chrono::seconds kRetry{1};
 }  // namespace
 
 struct Writer::Job {
-  Change change;
+  Mutation mutation;
   asio::any_io_executor executor;
   std::move_only_function<void()> resume;
   std::exception_ptr failure;
@@ -65,8 +65,8 @@ Writer::Writer(const Stored& stored, uint64_t min_free)
 
 Writer::~Writer() { stop(); }
 
-asio::awaitable<store::Result<>> Writer::execute(Change change) {
-  Job job{.change = std::move(change),
+asio::awaitable<store::Result<>> Writer::execute(Mutation mutation) {
+  Job job{.mutation = std::move(mutation),
           // Tracked: the caller's io_context must not run out of work while we hold its coroutine.
           .executor =
               asio::prefer(co_await asio::this_coro::executor, asio::execution::outstanding_work.tracked)};
@@ -328,7 +328,7 @@ void Writer::run_changes(Group& group) {
     Job* job = *at;
     group.context->mark();
     try {
-      job->change(*group.context);
+      job->mutation(*group.context);
     } catch (...) {
       group.context->undo();
       job->failure = std::current_exception();

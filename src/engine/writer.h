@@ -29,7 +29,7 @@ namespace tabella::engine {
 
 class Writer {
  public:
-  using Change = std::move_only_function<void(WriteContext&)>;
+  using Mutation = std::move_only_function<void(WriteContext&)>;
   // Work in slices, run between groups so that it never holds them up for long. True when it is done.
   using Background = std::move_only_function<bool(WriteContext&)>;
 
@@ -45,10 +45,10 @@ class Writer {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // Runs `change` and returns once it is durable; resumes on the caller's executor. What `change` refers to
-  // may live in the caller's frame. Throws what it threw. An error where writes are not taken, or where the
-  // commit failed: then it is unsure.
-  boost::asio::awaitable<store::Result<>> execute(Change change);
+  // Runs `mutation` and returns once it is durable; resumes on the caller's executor. What `mutation` refers
+  // to may live in the caller's frame. Throws what it threw. An error where writes are not taken, or where
+  // the commit failed: then it is unsure.
+  boost::asio::awaitable<store::Result<>> execute(Mutation mutation);
 
   void run_in_background(Background work);
   // To be set once.

@@ -445,7 +445,7 @@ awaitable<void> Api::v3_webhooks(Call& call) {
 awaitable<void> Api::v3_webhook_add(Call& call) {
   JsonDocument document;
   const auto json = document.parse(call.request.body);
-  const auto text = [&](std::string_view name) { return json ? string_member(*json, name) : ""; };
+  const auto text = [&](std::string_view name) { return json ? std::string(json->text(name)) : std::string(); };
   webhook::Hook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
   if (const auto url = net::parse_url(hook.url); !url)
     co_return answer_error(call.response, 400,

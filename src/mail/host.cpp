@@ -72,7 +72,7 @@ class MailHost::Session final : public smtp::Host {
   const std::optional<Chances> chances_;
 };
 
-smtp::Server::Guest MailHost::invite() {
+smtp::Server::Accepted MailHost::invite() {
   auto session = std::make_unique<Session>(*this);
   const auto speed = jim_.link_speed(session->chances());
   return {.host = std::move(session), .speed = speed};

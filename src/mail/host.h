@@ -23,7 +23,7 @@ class MailHost {
   }
 
   // For each connection.
-  smtp::Server::Guest invite();
+  smtp::Server::Accepted invite();
 
  private:
   class Session;

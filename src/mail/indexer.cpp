@@ -43,7 +43,7 @@ Async<bool> Indexer::work() {
 Async<bool> Indexer::take_in() {
   Pace pace;
   TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
-  mail_.heed(manifest);
+  mail_.observe(manifest);
   // The longest that any process on this store has asked for.
   const auto settle = std::max<int64_t>(mail_.options().settle.count(), manifest.settle) * 1'000'000;
   const auto settled = id_prefix(mail_.settled(settle));

@@ -47,10 +47,6 @@ bool has_part(const std::string& address, const std::string& part) {
   return part.empty() || mime::fold(address).find(mime::fold(part)) != std::string::npos;
 }
 
-bool is_number(const JsonValue& value) {
-  return value.kind() == JsonValue::Kind::integer || value.kind() == JsonValue::Kind::real;
-}
-
 // "454 4.7.0 Try again later"
 std::optional<smtp::Reply> parse_reply(std::string_view text) {
   int code = 0;
@@ -68,7 +64,7 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
   const auto wrong = [&](std::string_view what) {
     return std::unexpected(fmt::format("step {}: {}", number, what));
   };
-  if (json.kind() != JsonValue::Kind::object) return wrong("expected an object");
+  if (!json.is_object()) return wrong("expected an object");
   Step step;
   for (JsonElements members(json); members.next();) {
     static constexpr std::array<std::string_view, 7> kKnown = {"at",         "from",  "to",    "reply",
@@ -77,17 +73,17 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
       return wrong(fmt::format(
           "'{}' is not known; there is at, from, to, reply, disconnect, times and chance", members.key()));
   }
-  if (const auto at = string_member(json, "at"); !at.empty()) {
+  if (const auto at = json.text("at"); !at.empty()) {
     const auto* stage = std::ranges::find(kStages, at, &NamedStage::name);
     if (stage == kStages.end()) return wrong("at is one of connect, login, sender, recipient, message");
     step.at = stage->at;
   }
-  step.from = string_member(json, "from");
-  step.to = string_member(json, "to");
+  step.from = json.text("from");
+  step.to = json.text("to");
   if (!step.to.empty() && step.at != At::recipient && step.at != At::message)
     return wrong("to is known only at recipient and message");
   if (json.find("reply")) {
-    step.reply = parse_reply(string_member(json, "reply"));
+    step.reply = parse_reply(json.text("reply"));
     if (!step.reply)
       return wrong("reply is a code from 400 to 599 and a text, as in \"454 4.7.0 Try again\"");
   }
@@ -103,7 +99,7 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
     step.times = times->integer();
   }
   if (const auto chance = json.find("chance")) {
-    if (!is_number(*chance) || chance->real() < 0 || chance->real() > 1)
+    if (!chance->is_number() || chance->real() < 0 || chance->real() > 1)
       return wrong("chance is between 0 and 1");
     step.chance = chance->real();
   }
@@ -114,7 +110,7 @@ std::expected<Step, std::string> read_step(JsonValue json, size_t number) {
 }  // namespace
 
 std::optional<JsonValue> find_any_case(JsonValue object, std::string_view name) {
-  if (object.kind() != JsonValue::Kind::object) return std::nullopt;
+  if (!object.is_object()) return std::nullopt;
   for (JsonElements members(object); members.next();)
     if (net::same_header(members.key(), name) && members.value().kind() != JsonValue::Kind::null)
       return members.value();
@@ -133,11 +129,11 @@ std::string to_json(const Chances& chances) {
 std::optional<Chances> chances_from_json(std::string_view text) {
   JsonDocument document;
   const auto json = document.parse(text);
-  if (!json || json->kind() != JsonValue::Kind::object) return std::nullopt;
+  if (!json || !json->is_object()) return std::nullopt;
   Chances chances;
   for (const auto& [name, member] : kChances) {
     const auto value = find_any_case(*json, name);
-    if (value && !is_number(*value)) return std::nullopt;
+    if (value && !value->is_number()) return std::nullopt;
     chances.*member = value ? value->real() : 0;
   }
   return chances;
@@ -146,7 +142,7 @@ std::optional<Chances> chances_from_json(std::string_view text) {
 std::expected<Scenario, std::string> scenario_from_json(std::string_view text) {
   JsonDocument document;
   const auto json = document.parse(text);
-  if (!json || json->kind() != JsonValue::Kind::object)
+  if (!json || !json->is_object())
     return std::unexpected(
         "expected {\"seed\": 1, \"steps\": [{\"to\": \"@example.com\", \"reply\": \"454 4.7.0 Try again\", "
         "\"times\": 3}]}");

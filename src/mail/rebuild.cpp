@@ -32,7 +32,7 @@ Async<void> Indexer::start_over(const std::string& indexed_to, uint64_t traits) 
       next.condemned.push_back(
           {.segment = std::move(segment), .since = mail_.now() / kSecond, .documents = false});
     next.segments.clear();
-    mail_.heed(next);
+    mail_.observe(next);
     TABELLA_CO_ASSIGN(auto committed, co_await index_.commit(std::move(next)));
     if (committed) co_return store::Result<void>();
   }

@@ -131,7 +131,7 @@ bool Mail::is_in_time(Elapsed took) const {
 Async<void> Mail::ask_for_settle(std::chrono::milliseconds settle) {
   while (true) {
     TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
-    heed(manifest);
+    observe(manifest);
     if (manifest.settle >= settle.count()) co_return store::Result<void>();
     manifest.settle = settle.count();
     TABELLA_CO_TRY(co_await index_.commit(std::move(manifest)));
@@ -176,7 +176,7 @@ Async<std::string> Mail::take(smtp::Envelope envelope) {
   co_return message.id;
 }
 
-void Mail::heed(const search::Manifest& manifest) {
+void Mail::observe(const search::Manifest& manifest) {
   granularities_ |= static_cast<unsigned>(manifest.traits);
   auto settle = settle_.load();
   while (settle < manifest.settle && !settle_.compare_exchange_weak(settle, manifest.settle)) {
@@ -190,7 +190,7 @@ void Mail::heed(const search::Manifest& manifest) {
 Async<void> Mail::join() {
   while (true) {
     TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
-    heed(manifest);
+    observe(manifest);
     if ((manifest.traits & own_trait()) && manifest.settle >= options_.settle.count())
       co_return store::Result<void>();
     manifest.traits |= own_trait();

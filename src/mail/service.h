@@ -152,7 +152,7 @@ class Mail {
   store::Async<void> join();
   // What a manifest says about the messages of others: which partitions they are in, and that ours come after
   // those that are indexed. Whoever reads one hands it over.
-  void heed(const search::Manifest& manifest);
+  void observe(const search::Manifest& manifest);
 
   Nanoseconds now() const;
   void write_metrics(metrics::Exposition& out) const;

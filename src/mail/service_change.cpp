@@ -90,7 +90,7 @@ Async<void> Mail::remove_all() {
   Pace pace;
   while (true) {
     TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
-    heed(manifest);
+    observe(manifest);
     TABELLA_CO_ASSIGN(auto ids, co_await tail(manifest.indexed_to, pace));
     if (!manifest.segments.empty()) {
       auto next = std::move(manifest);

@@ -27,7 +27,7 @@ bool is_gone_segment(const store::Error& error) { return error.code == store::Er
 
 Async<Snapshot> Mail::snapshot(Pace& pace) {
   auto taken = co_await Snapshot::take(index_, clock_, pace);
-  if (taken) heed(taken->manifest());
+  if (taken) observe(taken->manifest());
   co_return taken;
 }
 

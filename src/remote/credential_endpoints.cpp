@@ -43,11 +43,7 @@ Place read_role(std::string_view body, std::string_view source) {
   JsonDocument document;
   const auto json = document.parse(body);
   Credentials found;
-  const auto text = [&](std::string_view name) -> std::string {
-    if (!json || json->kind() != JsonValue::Kind::object) return {};
-    const auto value = json->find(name);
-    return value && value->kind() == JsonValue::Kind::string ? std::string(value->string()) : "";
-  };
+  const auto text = [&](std::string_view name) { return json ? json->text(name) : std::string_view(); };
   found.access_key = text("AccessKeyId");
   found.secret_key = text("SecretAccessKey");
   found.session_token = text("Token");

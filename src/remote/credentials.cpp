@@ -6,6 +6,7 @@
 
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/result.h"
 #include "base/text.h"
 #include "store/pause.h"
 

@@ -174,12 +174,12 @@ void append_index_update(std::string& out, const store::GlobalIndexUpdate& updat
     JsonObjectWriter inner(json.key("Delete"));
     inner.string("IndexName", *update.remove);
   }
-  if (update.change) {
+  if (update.update) {
     JsonObjectWriter inner(json.key("Update"));
-    inner.string("IndexName", update.change->name);
-    write_throughput(inner, update.change->throughput);
-    protocol::write_on_demand(inner, update.change->on_demand_throughput);
-    write_warm(inner, update.change->warm_throughput);
+    inner.string("IndexName", update.update->name);
+    write_throughput(inner, update.update->throughput);
+    protocol::write_on_demand(inner, update.update->on_demand_throughput);
+    write_warm(inner, update.update->warm_throughput);
   }
 }
 

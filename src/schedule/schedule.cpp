@@ -38,8 +38,8 @@ namespace {
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kPauseAfterFailure{200};
 constexpr milliseconds kLongestPause{5000};
-constexpr milliseconds kLongestRest{60'000};
-constexpr std::chrono::minutes kForgetResting{10};
+constexpr milliseconds kLongestBackoff{60'000};
+constexpr std::chrono::minutes kForgetBackoff{10};
 constexpr int kCancelTries = 20;
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 // A row that is done stays as long as a put() of it may still be on its way a second time, and more.
@@ -280,7 +280,7 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
         continue;
       }
       if (!handlers_.contains(row.kind)) continue;
-      if (const auto pause = rests(row.id)) {
+      if (const auto pause = backoff_of(row.id)) {
         next = sooner(next, now() + pause->count());
         continue;
       }
@@ -313,20 +313,20 @@ bool Schedule::may_be_claimed(const DueRow& row, const SeenRows& before, SeenRow
   return clock_.elapsed() - since >= options_.lease;
 }
 
-std::optional<milliseconds> Schedule::rests(const std::string& id) const {
-  const auto at = resting_.find(id);
-  if (at == resting_.end() || at->second.until <= clock_.elapsed()) return std::nullopt;
+std::optional<milliseconds> Schedule::backoff_of(const std::string& id) const {
+  const auto at = backoffs_.find(id);
+  if (at == backoffs_.end() || at->second.until <= clock_.elapsed()) return std::nullopt;
   return std::chrono::ceil<milliseconds>(at->second.until - clock_.elapsed());
 }
 
-// Longer each time. One that has rested for long without being tried again is gone.
-void Schedule::let_rest(const std::string& id) {
+// Longer each time. One that was not tried again for long is gone.
+void Schedule::back_off(const std::string& id) {
   const auto now = clock_.elapsed();
-  std::erase_if(resting_, [&](const auto& entry) { return now - entry.second.until > kForgetResting; });
-  auto& resting = resting_[id];
-  resting.pause = std::clamp(resting.pause * 2, kPauseAfterFailure, kLongestRest);
-  resting.until = now + resting.pause;
-  wake_for(clock_.now() + resting.pause);
+  std::erase_if(backoffs_, [&](const auto& entry) { return now - entry.second.until > kForgetBackoff; });
+  auto& backoff = backoffs_[id];
+  backoff.pause = std::clamp(backoff.pause * 2, kPauseAfterFailure, kLongestBackoff);
+  backoff.until = now + backoff.pause;
+  wake_for(clock_.now() + backoff.pause);
 }
 
 void Schedule::begin(DueRow row) {
@@ -352,12 +352,12 @@ void Schedule::begin(DueRow row) {
 awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
   auto claimed = co_await claim(row, mine->owner);
   if (!claimed) {
-    let_rest(row.id);
+    back_off(row.id);
     log::warning("timer {} could not be claimed: {}", row.id, claimed.error().message);
     co_return;
   }
   if (!*claimed) co_return;  // somebody else was faster
-  resting_.erase(row.id);
+  backoffs_.erase(row.id);
   mine->running = true;
   ++fired_;
   if ((*claimed)->attempt == 1) lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));

@@ -94,7 +94,7 @@ class Schedule {
     int64_t due = 0;
     Elapsed since{};
   };
-  struct Resting {
+  struct Backoff {
     Elapsed until{};
     std::chrono::milliseconds pause{0};
   };
@@ -112,8 +112,8 @@ class Schedule {
   store::Async<std::optional<int64_t>> look_at(int shard);
   bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
   // How long it is to be left alone because it could not be claimed.
-  std::optional<std::chrono::milliseconds> rests(const std::string& id) const;
-  void let_rest(const std::string& id);
+  std::optional<std::chrono::milliseconds> backoff_of(const std::string& id) const;
+  void back_off(const std::string& id);
 
   void begin(DueRow row);
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
@@ -139,7 +139,7 @@ class Schedule {
   // On the thread of run().
   std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
   std::array<SeenRows, kShards> seen_;                    // overdue claims of others, by timer
-  std::unordered_map<std::string, Resting> resting_;      // timers that could not be claimed
+  std::unordered_map<std::string, Backoff> backoffs_;     // timers that could not be claimed
   const uint64_t life_;  // tells our claims from those of a process before us
   uint64_t claims_ = 0;  // tried
   bool table_made_ = false;

@@ -6,8 +6,8 @@
 
 #include <boost/asio/awaitable.hpp>
 
-#include "store/breather.h"
 #include "store/error.h"
+#include "store/time_slice.h"
 
 namespace tabella::search {
 
@@ -23,12 +23,12 @@ class Pace {
   Time deadline() const { return deadline_; }
   // Between two steps. False: the time is over.
   boost::asio::awaitable<bool> go_on() {
-    co_await breather_.breathe();
+    co_await slice_.yield_if_over();
     co_return std::chrono::steady_clock::now() < deadline_;
   }
 
  private:
-  store::Breather breather_;
+  store::TimeSlice slice_;
   const Time deadline_;
 };
 

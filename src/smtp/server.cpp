@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::chrono::seconds kWriteTimeout{60};
 
-class ConnectionWire final : public Wire {
+class ConnectionChannel final : public Channel {
  public:
-  ConnectionWire(net::Connection& connection, const net::TlsIdentity* identity, LinkSpeed speed)
+  ConnectionChannel(net::Connection& connection, const net::TlsIdentity* identity, LinkSpeed speed)
       : connection_(connection), identity_(identity), speed_(speed) {}
 
   awaitable<size_t> read_some(asio::mutable_buffer room) override {
@@ -90,7 +90,7 @@ class BusyHost final : public Host {
 struct Server::Impl {
   ServerOptions options;
   const net::TlsIdentity* identity;
-  Invite invite;
+  Accept accept;
   std::atomic<size_t> own_memory{0};
   std::optional<net::Listener> listener;
 
@@ -103,10 +103,10 @@ struct Server::Impl {
       connection.expire_in(options.session.idle);
       if (co_await connection.transport().secure(*identity)) co_return;
     }
-    auto guest = invite();
-    ConnectionWire wire(connection, identity, guest.speed);
-    BusyHost host(*guest.host, connection);
-    Session session(wire, host, options.session, memory_used(), connection.transport().peer());
+    auto accepted = accept();
+    ConnectionChannel channel(connection, identity, accepted.speed);
+    BusyHost host(*accepted.host, connection);
+    Session session(channel, host, options.session, memory_used(), connection.transport().peer());
     co_await session.run();
     // The last reply is to arrive, even if the client is still talking.
     co_await connection.linger();
@@ -114,8 +114,8 @@ struct Server::Impl {
 };
 
 Server::Server(net::IoThreads& threads, ServerOptions options, const net::TlsIdentity* identity,
-               Invite invite)
-    : impl_(new Impl{.options = std::move(options), .identity = identity, .invite = std::move(invite)}) {
+               Accept accept)
+    : impl_(new Impl{.options = std::move(options), .identity = identity, .accept = std::move(accept)}) {
   if (const auto* limits = impl_->options.listen.limits) impl_->options.session.budget = limits->memory;
   // Under TLS from the start there is nothing to be said before the handshake.
   impl_->options.listen.refusal =

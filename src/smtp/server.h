@@ -21,15 +21,15 @@ using LinkSpeed = std::optional<double>;
 
 class Server {
  public:
-  struct Guest {
+  struct Accepted {
     std::unique_ptr<Host> host;
     LinkSpeed speed;
   };
   // Called for each connection, on its thread.
-  using Invite = std::function<Guest()>;
+  using Accept = std::function<Accepted()>;
 
   // `identity` null: no TLS. Throws std::runtime_error with a sentence for the user.
-  Server(net::IoThreads& threads, ServerOptions options, const net::TlsIdentity* identity, Invite invite);
+  Server(net::IoThreads& threads, ServerOptions options, const net::TlsIdentity* identity, Accept accept);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

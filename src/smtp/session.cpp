@@ -49,9 +49,9 @@ constexpr std::string_view kBareCarriageReturn =
 
 }  // namespace
 
-Session::Session(Wire& wire, Host& host, const SessionOptions& options, std::atomic<size_t>& budget_used,
-                 std::string peer)
-    : wire_(wire),
+Session::Session(Channel& channel, Host& host, const SessionOptions& options,
+                 std::atomic<size_t>& budget_used, std::string peer)
+    : channel_(channel),
       host_(host),
       options_(options),
       budget_(budget_used, options.budget),
@@ -64,7 +64,7 @@ awaitable<void> Session::run() {
   while (open_) {
     const auto read = co_await read_line(kLongestCommand);
     if (read == Line::ended) co_return;
-    if (read == Line::whole) co_await obey();
+    if (read == Line::whole) co_await run_command();
     if (mistakes_ > kMostMistakes) {
       say(421, "4.7.0 too many mistakes; closing the connection");
       open_ = false;
@@ -77,7 +77,7 @@ awaitable<void> Session::run() {
 awaitable<bool> Session::flush() {
   if (out_.empty()) co_return true;
   const auto out = std::exchange(out_, {});
-  co_return co_await wire_.write(out);
+  co_return co_await channel_.write(out);
 }
 
 awaitable<bool> Session::read_more() {
@@ -90,14 +90,14 @@ awaitable<bool> Session::read_more() {
   if (buffer_.size() < end_ + kReadSize) buffer_.resize(end_ + kReadSize);
   const auto now = std::chrono::steady_clock::now();
   if (now >= until_) {
-    co_await wire_.write("421 4.4.2 the session took too long; closing the connection\r\n");
+    co_await channel_.write("421 4.4.2 the session took too long; closing the connection\r\n");
     co_return false;
   }
-  wire_.expire_in(options_.idle);
-  wire_.set_holding(budget_.size() > 0);
+  channel_.expire_in(options_.idle);
+  channel_.set_holding(budget_.size() > 0);
   const size_t n =
-      co_await wire_.read_some(boost::asio::buffer(buffer_.data() + end_, buffer_.size() - end_));
-  wire_.set_holding(false);
+      co_await channel_.read_some(boost::asio::buffer(buffer_.data() + end_, buffer_.size() - end_));
+  channel_.set_holding(false);
   end_ += n;
   co_return n > 0;
 }
@@ -158,7 +158,7 @@ void Session::reset() {
   has_sender_ = chunks_ = chunks_failed_ = false;
 }
 
-awaitable<void> Session::obey() {
+awaitable<void> Session::run_command() {
   const std::string line = line_;
   const auto blank = std::min(line.find(' '), line.size());
   const auto verb = upper(std::string_view(line).substr(0, blank));
@@ -210,22 +210,22 @@ void Session::hello(std::string_view name, bool extended) {
       "Hello {}\nPIPELINING\nSIZE {}\n8BITMIME\nSMTPUTF8\nENHANCEDSTATUSCODES\n"
       "CHUNKING\n",
       helo_, options_.max_message);
-  if (wire_.can_start_tls() && !wire_.is_secure()) text += "STARTTLS\n";
-  if (!options_.require_tls || wire_.is_secure())
+  if (channel_.can_start_tls() && !channel_.is_secure()) text += "STARTTLS\n";
+  if (!options_.require_tls || channel_.is_secure())
     text += options_.offer_cram_md5 ? "AUTH PLAIN LOGIN CRAM-MD5\n" : "AUTH PLAIN LOGIN\n";
   text += "HELP";
   say(250, text);
 }
 
 awaitable<void> Session::start_tls() {
-  if (!wire_.can_start_tls()) co_return say(502, "5.5.1 TLS is not set up here: see --smtp-tls-cert");
-  if (wire_.is_secure()) co_return say(503, "5.5.1 the connection is secure already");
+  if (!channel_.can_start_tls()) co_return say(502, "5.5.1 TLS is not set up here: see --smtp-tls-cert");
+  if (channel_.is_secure()) co_return say(503, "5.5.1 the connection is secure already");
   say(220, "2.0.0 Ready to start TLS");
   if (!co_await flush()) co_return;
   // What came in the clear behind the command must not count as said under TLS.
   begin_ = end_ = 0;
-  wire_.expire_in(options_.idle);
-  open_ = co_await wire_.start_tls();
+  channel_.expire_in(options_.idle);
+  open_ = co_await channel_.start_tls();
   reset();
   helo_.clear();
   user_.clear();
@@ -286,7 +286,7 @@ awaitable<std::optional<Credentials>> Session::ask_for_credentials(std::string m
 
 awaitable<void> Session::log_in(std::string_view argument) {
   if (helo_.empty() || !extended_) co_return say(503, "5.5.1 say EHLO first");
-  if (options_.require_tls && !wire_.is_secure()) co_return say(530, "5.7.0 say STARTTLS first");
+  if (options_.require_tls && !channel_.is_secure()) co_return say(530, "5.7.0 say STARTTLS first");
   if (!user_.empty()) co_return say(503, "5.5.1 you are logged in already");
   if (has_sender_) co_return say(503, "5.5.1 not in the middle of a message");
   const auto blank = std::min(argument.find(' '), argument.size());
@@ -313,7 +313,7 @@ awaitable<void> Session::log_in(std::string_view argument) {
 void Session::mail(std::string_view argument) {
   if (helo_.empty()) return say(503, "5.5.1 say EHLO or HELO first");
   if (has_sender_) return say(503, "5.5.1 one sender for each message: say RSET to begin again");
-  if (options_.require_tls && !wire_.is_secure()) return say(530, "5.7.0 say STARTTLS first");
+  if (options_.require_tls && !channel_.is_secure()) return say(530, "5.7.0 say STARTTLS first");
   if (options_.require_login && user_.empty()) return say(530, "5.7.0 Authentication required");
   const auto path = parse_path(argument_after(argument, "FROM"));
   if (!path) {
@@ -474,7 +474,7 @@ awaitable<void> Session::chunk(std::string_view argument) {
 awaitable<void> Session::deliver() {
   envelope_.peer = peer_;
   envelope_.extended = extended_;
-  envelope_.secure = wire_.is_secure();
+  envelope_.secure = channel_.is_secure();
   auto envelope = std::move(envelope_);
   if (const auto refusal = host_.refuse_message(envelope)) {
     reset();

@@ -1,6 +1,6 @@
 // The server's side of one SMTP session (RFC 5321 with PIPELINING, SIZE, 8BITMIME, SMTPUTF8,
 // ENHANCEDSTATUSCODES, STARTTLS, AUTH, CHUNKING): from the greeting to QUIT. What becomes of the messages is
-// the Host's business; how bytes travel is the Wire's.
+// the Host's business; how bytes travel is the Channel's.
 #pragma once
 
 #include <atomic>
@@ -70,9 +70,9 @@ class Host {
   virtual boost::asio::awaitable<Reply> take(Envelope envelope) = 0;
 };
 
-class Wire {
+class Channel {
  public:
-  virtual ~Wire() = default;
+  virtual ~Channel() = default;
   // 0: the other side is gone.
   virtual boost::asio::awaitable<size_t> read_some(boost::asio::mutable_buffer room) = 0;
   virtual boost::asio::awaitable<bool> write(std::string_view bytes) = 0;
@@ -101,7 +101,7 @@ struct SessionOptions {
 class Session {
  public:
   // All must outlive it; `budget_used` is shared by all sessions.
-  Session(Wire& wire, Host& host, const SessionOptions& options, std::atomic<size_t>& budget_used,
+  Session(Channel& channel, Host& host, const SessionOptions& options, std::atomic<size_t>& budget_used,
           std::string peer);
 
   boost::asio::awaitable<void> run();
@@ -116,7 +116,7 @@ class Session {
   void say(int code, std::string_view text);
   void say(const Reply& reply);
 
-  boost::asio::awaitable<void> obey();  // line_
+  boost::asio::awaitable<void> run_command();  // line_
   void hello(std::string_view name, bool extended);
   boost::asio::awaitable<void> start_tls();
   boost::asio::awaitable<void> log_in(std::string_view argument);
@@ -131,7 +131,7 @@ class Session {
   void reset();
   std::string_view unread() const { return {buffer_.data() + begin_, end_ - begin_}; }
 
-  Wire& wire_;
+  Channel& channel_;
   Host& host_;
   const SessionOptions& options_;
   net::BudgetShare budget_;

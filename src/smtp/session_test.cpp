@@ -17,9 +17,9 @@ namespace asio = boost::asio;
 using asio::awaitable;
 
 // Gives the session what was said, in pieces, and keeps what it says.
-class ScriptedWire final : public Wire {
+class ScriptedChannel final : public Channel {
  public:
-  explicit ScriptedWire(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
+  explicit ScriptedChannel(std::vector<std::string> pieces) : pieces_(std::move(pieces)) {}
   awaitable<size_t> read_some(asio::mutable_buffer room) override {
     if (at_ == pieces_.size()) co_return 0;
     auto& piece = pieces_[at_];
@@ -82,16 +82,16 @@ struct Outcome {
 };
 
 Outcome talk(std::vector<std::string> pieces, SessionOptions options = {}, bool tls = false) {
-  ScriptedWire wire(std::move(pieces));
-  wire.tls = tls;
+  ScriptedChannel channel(std::move(pieces));
+  channel.tls = tls;
   KeepingHost host;
   std::atomic<size_t> budget{0};
-  Session session(wire, host, options, budget, "192.0.2.1");
+  Session session(channel, host, options, budget, "192.0.2.1");
   asio::io_context context;
   asio::co_spawn(context, session.run(), asio::detached);
   context.run();
   EXPECT_EQ(budget.load() > options.budget, false);
-  return {.said = wire.said, .taken = std::move(host.taken), .login = host.last};
+  return {.said = channel.said, .taken = std::move(host.taken), .login = host.last};
 }
 
 const std::string kBegin = "EHLO me\r\nMAIL FROM:<a@x.org>\r\nRCPT TO:<b@y.org>\r\n";

@@ -4,9 +4,9 @@
 #include <deque>
 #include <iterator>
 
-#include "store/breather.h"
 #include "store/pause.h"
 #include "store/rows.h"
+#include "store/time_slice.h"
 
 namespace tabella::store {
 namespace {
@@ -17,7 +17,7 @@ constexpr size_t kMostGets = 100;
 constexpr int kMostTries = 20;
 
 // Longer each time, for a store that is busy.
-boost::asio::awaitable<void> let_it_rest(int tries) {
+boost::asio::awaitable<void> back_off(int tries) {
   if (tries > 0) co_await pause_for(std::chrono::milliseconds(5) * (1 << std::min(tries, 10)));
 }
 
@@ -27,7 +27,7 @@ Error still_busy() { return {ErrorCode::throttled, "the store did not get to all
 
 Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> writes) {
   std::deque<BatchWrite> left(std::make_move_iterator(writes.begin()), std::make_move_iterator(writes.end()));
-  Breather breather;
+  TimeSlice slice;
   for (int tries = 0; !left.empty();) {
     std::vector<BatchWrite> batch;
     for (size_t bytes = 0; !left.empty() && batch.size() < kMostWrites;) {
@@ -49,8 +49,8 @@ Async<void> write_all(Store& store, std::string table, std::vector<BatchWrite> w
     // A store that gets on, if slowly, is not given up.
     tries = again < tried ? (again > 0 ? 1 : 0) : tries + 1;
     if (tries > kMostTries) co_return std::unexpected(still_busy());
-    co_await let_it_rest(tries);
-    co_await breather.breathe();
+    co_await back_off(tries);
+    co_await slice.yield_if_over();
   }
   co_return Result<void>();
 }
@@ -59,7 +59,7 @@ Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<It
                                  std::vector<std::string> only) {
   std::vector<Item> items;
   std::deque<Item> left(std::make_move_iterator(keys.begin()), std::make_move_iterator(keys.end()));
-  Breather breather;
+  TimeSlice slice;
   for (int tries = 0; !left.empty();) {
     BatchGetTable part{.table = table, .consistent = true};
     if (!only.empty()) {
@@ -86,22 +86,22 @@ Async<std::vector<Item>> get_all(Store& store, std::string table, std::vector<It
     // A batch that was merely too large for one answer is no sign of a busy store.
     tries = again < tried ? 0 : tries + 1;
     if (tries > kMostTries) co_return std::unexpected(still_busy());
-    co_await let_it_rest(tries);
-    co_await breather.breathe();
+    co_await back_off(tries);
+    co_await slice.yield_if_over();
   }
   co_return items;
 }
 
 Async<std::vector<Item>> query_all(Store& store, QueryRequest request) {
   std::vector<Item> items;
-  Breather breather;
+  TimeSlice slice;
   while (true) {
     TABELLA_CO_ASSIGN(auto page, co_await store.query(request));
     items.insert(items.end(), std::make_move_iterator(page.items.begin()),
                  std::make_move_iterator(page.items.end()));
     if (!page.last_key) co_return items;
     request.options.start_key = std::move(page.last_key);
-    co_await breather.breathe();
+    co_await slice.yield_if_over();
   }
 }
 

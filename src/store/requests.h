@@ -201,13 +201,13 @@ struct CreateTableRequest {
 struct GlobalIndexUpdate {
   std::optional<IndexDefinition> create;
   std::optional<std::string> remove;
-  struct Change {
+  struct Update {
     std::string name;
     std::optional<Throughput> throughput;
     std::optional<OptionalThroughput> on_demand_throughput;
     std::optional<OptionalThroughput> warm_throughput;
   };
-  std::optional<Change> change;
+  std::optional<Update> update;
 };
 
 struct UpdateTableRequest {

@@ -110,7 +110,7 @@ awaitable<void> StreamReader::run() {
         table_made = made.has_value();
       }
       if (table_made)
-        if (const auto looked = co_await look_around(); !looked) failure = looked.error().message;
+        if (const auto looked = co_await poll(); !looked) failure = looked.error().message;
     } catch (const std::exception& error) {
       failure = error.what();
     }
@@ -128,7 +128,7 @@ awaitable<void> StreamReader::run() {
 }
 
 // A table that was given a new stream has the old one read to its end first.
-Async<void> StreamReader::look_around() {
+Async<void> StreamReader::poll() {
   // What is held comes first: nothing else that fails may cost a lease.
   for (auto& stream : streams_) TABELLA_CO_TRY(co_await renew_held(stream));
   TABELLA_CO_TRY(co_await find_streams());

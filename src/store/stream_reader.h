@@ -63,7 +63,7 @@ class StreamReader {
 
   // What run() does every so often: keeps the leases that are held, and takes this reader's share of the
   // others.
-  Async<void> look_around();
+  Async<void> poll();
   Async<void> find_streams();
   Async<void> renew_held(Stream& stream);
   Async<bool> take_shards(Stream& stream);

@@ -10,8 +10,8 @@
 namespace tabella::wire {
 
 // What a result's items take, where it has any: to write much takes long.
-template <class Result>
-size_t weight(const Result& result) {
+template <class Answer>
+size_t weight(const Answer& result) {
   const auto of_items = [](const auto& items) {
     size_t bytes = 0;
     for (const auto& item : items) bytes += item.bytes().size();
@@ -19,16 +19,16 @@ size_t weight(const Result& result) {
   };
   if constexpr (requires { result.items; }) {
     return of_items(result.items);
-  } else if constexpr (std::is_same_v<Result, store::BatchGetItemResult>) {
+  } else if constexpr (std::is_same_v<Answer, store::BatchGetItemResult>) {
     size_t bytes = 0;
     for (const auto& [table, items] : result.responses) bytes += of_items(items);
     return bytes;
-  } else if constexpr (std::is_same_v<Result, store::TransactGetItemsResult> ||
-                       std::is_same_v<Result, store::ExecuteTransactionResult>) {
+  } else if constexpr (std::is_same_v<Answer, store::TransactGetItemsResult> ||
+                       std::is_same_v<Answer, store::ExecuteTransactionResult>) {
     size_t bytes = 0;
     for (const auto& item : result.responses) bytes += item ? item->bytes().size() : 0;
     return bytes;
-  } else if constexpr (std::is_same_v<Result, store::GetRecordsResult>) {
+  } else if constexpr (std::is_same_v<Answer, store::GetRecordsResult>) {
     size_t bytes = 0;
     for (const auto& record : result.records)
       bytes += (record.new_image ? record.new_image->bytes().size() : 0) +
@@ -42,17 +42,17 @@ inline constexpr size_t kHeavyResult = 128u << 10;
 
 // `append` writes the result's JSON to the end of its first argument. The request has been read already: its
 // JSON is not there any more when this first waits.
-template <class Request, class Result, class Append>
-boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext context,
-                                      store::Async<Result> (store::Store::*call)(Request), std::string& out,
-                                      Append append) {
+template <class Request, class Answer, class Append>
+boost::asio::awaitable<Result<>> answer(Result<Request> request, OperationContext context,
+                                        store::Async<Answer> (store::Store::*call)(Request), std::string& out,
+                                        Append append) {
   if (!request) co_return std::unexpected(std::move(request).error());
   auto result = co_await (context.store.*call)(std::move(*request));
   if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
   const size_t heavy = weight(*result);
   if (heavy < kHeavyResult) {
     append(out, *result);
-    co_return Wire<>{};
+    co_return Result<>{};
   }
   // The result, and the answer that is made of it.
   if (context.memory && !context.memory->resize(context.memory->size() + 3 * heavy))
@@ -62,17 +62,17 @@ boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext co
     append(out, *result);
     return true;
   });
-  co_return Wire<>{};
+  co_return Result<>{};
 }
 
 // For operations whose answer has no body.
 template <class Request>
-boost::asio::awaitable<Wire<>> answer(Wire<Request> request, OperationContext context,
-                                      store::Async<void> (store::Store::*call)(Request)) {
+boost::asio::awaitable<Result<>> answer(Result<Request> request, OperationContext context,
+                                        store::Async<void> (store::Store::*call)(Request)) {
   if (!request) co_return std::unexpected(std::move(request).error());
   auto result = co_await (context.store.*call)(std::move(*request));
   if (!result) co_return std::unexpected(to_wire(std::move(result).error()));
-  co_return Wire<>{};
+  co_return Result<>{};
 }
 
 }  // namespace tabella::wire

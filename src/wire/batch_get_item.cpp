@@ -34,7 +34,7 @@ std::vector<item::Item> read_keys(const Reader& entry, std::string_view table) {
   return keys;
 }
 
-Wire<store::BatchGetItemRequest> read_batch_get_item(JsonValue body) {
+Result<store::BatchGetItemRequest> read_batch_get_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchGetItemRequest request;

@@ -59,7 +59,7 @@ void check_counts(const Reader& reader, JsonValue tables) {
         "must have length greater than or equal to 1]");
 }
 
-Wire<store::BatchWriteItemRequest> read_batch_write_item(JsonValue body) {
+Result<store::BatchWriteItemRequest> read_batch_write_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchWriteItemRequest request;

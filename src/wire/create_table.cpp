@@ -51,7 +51,7 @@ std::optional<store::StreamView> read_new_stream(const Reader& reader) {
   return stream->view;
 }
 
-Wire<store::CreateTableRequest> read_create_table(JsonValue body) {
+Result<store::CreateTableRequest> read_create_table(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   reader.unsupported(

@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::DeleteItemRequest> read_delete_item(JsonValue body) {
+Result<store::DeleteItemRequest> read_delete_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::DeleteItemRequest request;

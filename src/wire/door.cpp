@@ -57,7 +57,7 @@ void compress_body(const HttpRequest& request, HttpResponse& response) {
 }
 
 // The body as its sender wrote it. AWS answers 500 to what it cannot unpack.
-Wire<std::string> unpack(const HttpRequest& request, std::string_view encoding) {
+Result<std::string> unpack(const HttpRequest& request, std::string_view encoding) {
   const bool gzip = net::same_header(encoding, "gzip");
   if (!gzip && !net::same_header(encoding, "deflate")) return std::unexpected(internal_error());
   auto unpacked = decompress(request.body, gzip ? Compression::gzip : Compression::deflate, kMaxBody);
@@ -87,8 +87,8 @@ void log_request(const HttpRequest& request, const HttpResponse& response, std::
 
 }  // namespace
 
-awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation* operation,
-                                std::string_view body, std::string& out) {
+awaitable<Result<>> Door::execute(const HttpRequest& request, const NamedOperation* operation,
+                                  std::string_view body, std::string& out) {
   thread_local JsonDocument document;
   const auto json = body.empty() ? std::nullopt : document.parse(body);
   if (!json && !body.empty()) co_return std::unexpected(serialization_error(std::nullopt));
@@ -98,13 +98,14 @@ awaitable<Wire<>> Door::execute(const HttpRequest& request, const NamedOperation
       co_return std::unexpected(to_wire(std::move(parsed).error()));
   if (!json || json->kind() != JsonValue::Kind::object)
     co_return std::unexpected(serialization_error(std::nullopt));
-  co_return co_await operation->run(
-      OperationContext{store_, request.header("host"), options_.long_work, request.unpacked, &options_.unlisted_tables}, *json, out);
+  co_return co_await operation->run(OperationContext{store_, request.header("host"), options_.long_work,
+                                                     request.unpacked, &options_.unlisted_tables},
+                                    *json, out);
 }
 
 // Signature over the bytes as sent, then unpacking, then the operation.
-awaitable<Wire<>> Door::call(const HttpRequest& request, const NamedOperation* operation,
-                             std::string_view request_id, std::string& out) {
+awaitable<Result<>> Door::call(const HttpRequest& request, const NamedOperation* operation,
+                               std::string_view request_id, std::string& out) {
   std::string unpacked;
   std::string_view body = request.body;
   if (verifier_.required())

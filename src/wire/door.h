@@ -26,8 +26,8 @@ class Door {
     // With none, any credentials are accepted: people's local set-ups use odd ones.
     std::map<std::string, std::string, std::less<>> access_keys;
     net::KnownHosts hosts;
-    std::string cors_origin;                    // whose pages may call; empty: nobody's
-    std::function<std::string()> problem = {};  // what the store suffers from; empty: nothing
+    std::string cors_origin;                     // whose pages may call; empty: nobody's
+    std::function<std::string()> problem = {};   // what the store suffers from; empty: nothing
     std::set<std::string> unlisted_tables = {};  // they can be used by whoever knows their names
     store::LongWork long_work = {};
   };
@@ -40,10 +40,10 @@ class Door {
   void write_metrics(metrics::Exposition& out) const { metrics_.write(out); }
 
  private:
-  boost::asio::awaitable<Wire<>> call(const net::HttpRequest& request, const NamedOperation* operation,
-                                      std::string_view request_id, std::string& out);
-  boost::asio::awaitable<Wire<>> execute(const net::HttpRequest& request, const NamedOperation* operation,
-                                         std::string_view body, std::string& out);
+  boost::asio::awaitable<Result<>> call(const net::HttpRequest& request, const NamedOperation* operation,
+                                        std::string_view request_id, std::string& out);
+  boost::asio::awaitable<Result<>> execute(const net::HttpRequest& request, const NamedOperation* operation,
+                                           std::string_view body, std::string& out);
 
   void add_cors(const net::HttpRequest& request, net::HttpResponse& response) const;
   boost::asio::awaitable<void> serve(const net::HttpRequest& request, const NamedOperation* operation,

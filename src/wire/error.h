@@ -24,7 +24,7 @@ struct WireError {
 };
 
 template <class T = void>
-using Wire = std::expected<T, WireError>;
+using Result = std::expected<T, WireError>;
 
 WireError validation_error(std::string message);
 WireError serialization_error(std::optional<std::string> message);

@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::GetItemRequest> read_get_item(JsonValue body) {
+Result<store::GetItemRequest> read_get_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::GetItemRequest request;

@@ -11,7 +11,7 @@ TABELLA_OPERATION(describe_limits) {
   json.number("AccountMaxWriteCapacityUnits", int64_t{80000});
   json.number("TableMaxReadCapacityUnits", int64_t{40000});
   json.number("TableMaxWriteCapacityUnits", int64_t{40000});
-  co_return Wire<>{};
+  co_return Result<>{};
 }
 
 TABELLA_OPERATION(describe_endpoints) {
@@ -21,7 +21,7 @@ TABELLA_OPERATION(describe_endpoints) {
   JsonObjectWriter endpoint(endpoints.element());
   endpoint.string("Address", context.host);
   endpoint.number("CachePeriodInMinutes", int64_t{1440});
-  co_return Wire<>{};
+  co_return Result<>{};
 }
 
 }  // namespace tabella::wire

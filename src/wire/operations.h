@@ -21,14 +21,14 @@ struct OperationContext {
   store::Store& store;
   std::string_view host;  // as the client named us
   const store::LongWork& long_work;
-  net::BudgetShare* memory = nullptr;  // where large results are counted, if anywhere
+  net::BudgetShare* memory = nullptr;                      // where large results are counted, if anywhere
   const std::set<std::string>* unlisted_tables = nullptr;  // what ListTables leaves out, if anything
 };
 
 // Appends the answer's JSON to `out`. Everything it needs of `body` it reads before it first waits: the next
 // request on this thread is parsed in the same place.
-using Operation = boost::asio::awaitable<Wire<>> (*)(OperationContext context, JsonValue body,
-                                                     std::string& out);
+using Operation = boost::asio::awaitable<Result<>> (*)(OperationContext context, JsonValue body,
+                                                       std::string& out);
 
 struct NamedOperation {
   std::string_view service;  // "DynamoDB" or "DynamoDBStreams"
@@ -42,7 +42,7 @@ std::span<const NamedOperation> all_operations();
 const NamedOperation* find_operation(std::string_view target);
 
 #define TABELLA_OPERATION(NAME) \
-  boost::asio::awaitable<Wire<>> NAME(OperationContext context, JsonValue body, std::string& out)
+  boost::asio::awaitable<Result<>> NAME(OperationContext context, JsonValue body, std::string& out)
 
 TABELLA_OPERATION(put_item);
 TABELLA_OPERATION(get_item);

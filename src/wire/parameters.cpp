@@ -129,7 +129,7 @@ std::string read_required_table_name(const Reader& reader) {
   return name.value_or("");
 }
 
-Wire<std::string> read_table_only(JsonValue body) {
+Result<std::string> read_table_only(JsonValue body) {
   Problems problems;
   auto name = read_required_table_name(Reader(body, problems));
   TABELLA_TRY(problems.result());

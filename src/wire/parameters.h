@@ -16,7 +16,7 @@ std::string read_table_name(const Reader& reader);
 // TableName of the operations on tables.
 std::string read_required_table_name(const Reader& reader);
 // A request that is nothing but that.
-Wire<std::string> read_table_only(JsonValue body);
+Result<std::string> read_table_only(JsonValue body);
 
 store::CapacityDetail read_capacity_detail(const Reader& reader);
 bool read_collection_metrics(const Reader& reader);

@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::PutItemRequest> read_put_item(JsonValue body) {
+Result<store::PutItemRequest> read_put_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::PutItemRequest request;

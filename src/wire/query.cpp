@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::QueryRequest> read_query(JsonValue body) {
+Result<store::QueryRequest> read_query(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::QueryRequest request;

@@ -69,7 +69,7 @@ void Problems::add(item::JsonFault fault) {
     late(std::move(fault.message));
 }
 
-Wire<> Problems::result() const {
+Result<> Problems::result() const {
   if (serialization_) return std::unexpected(serialization_error(serialization_));
   if (first_) return std::unexpected(validation_error(*first_));
   if (!violations_.empty()) {

@@ -27,7 +27,7 @@ class Problems {
   void late(std::string message);   // comes after them
   void add(item::JsonFault fault);
 
-  Wire<> result() const;
+  Result<> result() const;
 
  private:
   std::optional<std::string> serialization_;

@@ -13,7 +13,7 @@ std::string_view name_of(size_t operation) {
 
 RequestMetrics::RequestMetrics() : operations_(all_operations().size() + 1) {}
 
-void RequestMetrics::add(const NamedOperation* operation, const Wire<>& result,
+void RequestMetrics::add(const NamedOperation* operation, const Result<>& result,
                          std::chrono::nanoseconds took) {
   const auto at =
       operation ? static_cast<size_t>(operation - all_operations().data()) : all_operations().size();

@@ -19,7 +19,7 @@ class RequestMetrics {
   RequestMetrics();
 
   // `operation` is null where there was none of that name.
-  void add(const NamedOperation* operation, const Wire<>& result, std::chrono::nanoseconds took);
+  void add(const NamedOperation* operation, const Result<>& result, std::chrono::nanoseconds took);
 
   void write(metrics::Exposition& out) const;
 

@@ -4,7 +4,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ScanRequest> read_scan(JsonValue body) {
+Result<store::ScanRequest> read_scan(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ScanRequest request;

@@ -55,7 +55,7 @@ std::vector<store::Statement> read_statements(const Reader& reader, std::string_
   return statements;
 }
 
-Wire<store::ExecuteStatementRequest> read_execute_statement(JsonValue body) {
+Result<store::ExecuteStatementRequest> read_execute_statement(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ExecuteStatementRequest request{.statement = read_statement(reader)};
@@ -79,7 +79,7 @@ void append_execute_statement(std::string& out, const store::ExecuteStatementRes
   if (result.capacity) append_capacity(json.key("ConsumedCapacity"), *result.capacity);
 }
 
-Wire<store::BatchExecuteStatementRequest> read_batch_execute_statement(JsonValue body) {
+Result<store::BatchExecuteStatementRequest> read_batch_execute_statement(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::BatchExecuteStatementRequest request;
@@ -110,7 +110,7 @@ void append_batch_execute_statement(std::string& out, const store::BatchExecuteS
   if (!result.capacity.empty()) append_capacities(json, result.capacity);
 }
 
-Wire<store::ExecuteTransactionRequest> read_execute_transaction(JsonValue body) {
+Result<store::ExecuteTransactionRequest> read_execute_transaction(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ExecuteTransactionRequest request;

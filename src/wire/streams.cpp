@@ -32,7 +32,7 @@ int64_t read_limit(const Reader& reader, int64_t most) {
   return limit.value_or(most);
 }
 
-Wire<store::ListStreamsRequest> read_list_streams(JsonValue body) {
+Result<store::ListStreamsRequest> read_list_streams(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ListStreamsRequest request;
@@ -72,7 +72,7 @@ std::optional<std::string> read_shard_filter(const Reader& reader) {
   return shard;
 }
 
-Wire<store::DescribeStreamRequest> read_describe_stream(JsonValue body) {
+Result<store::DescribeStreamRequest> read_describe_stream(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::DescribeStreamRequest request{.arn = read_stream_arn(reader)};
@@ -110,7 +110,7 @@ void append_stream(std::string& out, const store::StreamDescription& stream) {
   if (stream.last_shard) json.string("LastEvaluatedShardId", *stream.last_shard);
 }
 
-Wire<store::GetShardIteratorRequest> read_get_shard_iterator(JsonValue body) {
+Result<store::GetShardIteratorRequest> read_get_shard_iterator(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::GetShardIteratorRequest request{.arn = read_stream_arn(reader)};
@@ -128,7 +128,7 @@ Wire<store::GetShardIteratorRequest> read_get_shard_iterator(JsonValue body) {
   return request;
 }
 
-Wire<store::GetRecordsRequest> read_get_records(JsonValue body) {
+Result<store::GetRecordsRequest> read_get_records(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   const auto iterator = reader.string("ShardIterator");

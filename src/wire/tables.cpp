@@ -6,7 +6,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::ListTablesRequest> read_list_tables(JsonValue body) {
+Result<store::ListTablesRequest> read_list_tables(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::ListTablesRequest request;
@@ -22,7 +22,8 @@ Wire<store::ListTablesRequest> read_list_tables(JsonValue body) {
 }
 
 // Page by page, until there are enough of those that are listed.
-store::Async<store::ListTablesResult> list_visible(OperationContext context, store::ListTablesRequest request) {
+store::Async<store::ListTablesResult> list_visible(OperationContext context,
+                                                   store::ListTablesRequest request) {
   store::ListTablesResult listed;
   const auto wanted = static_cast<size_t>(request.limit);
   while (true) {
@@ -66,7 +67,7 @@ TABELLA_OPERATION(list_tables) {
   const auto listed = co_await list_visible(context, std::move(*request));
   if (!listed) co_return std::unexpected(to_wire(listed.error()));
   append_list_tables(out, *listed);
-  co_return Wire<>{};
+  co_return Result<>{};
 }
 
 }  // namespace tabella::wire

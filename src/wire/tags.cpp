@@ -12,7 +12,7 @@ std::string read_arn(const Reader& reader) {
   return arn.value_or("");
 }
 
-Wire<store::TagResourceRequest> read_tag_resource(JsonValue body) {
+Result<store::TagResourceRequest> read_tag_resource(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TagResourceRequest request{.arn = read_arn(reader), .tags = {}};
@@ -23,7 +23,7 @@ Wire<store::TagResourceRequest> read_tag_resource(JsonValue body) {
   return request;
 }
 
-Wire<store::UntagResourceRequest> read_untag_resource(JsonValue body) {
+Result<store::UntagResourceRequest> read_untag_resource(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UntagResourceRequest request{.arn = read_arn(reader), .keys = {}};
@@ -34,7 +34,7 @@ Wire<store::UntagResourceRequest> read_untag_resource(JsonValue body) {
   return request;
 }
 
-Wire<std::string> read_list_tags_of_resource(JsonValue body) {
+Result<std::string> read_list_tags_of_resource(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   auto arn = read_arn(reader);

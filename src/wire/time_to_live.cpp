@@ -7,7 +7,7 @@
 namespace tabella::wire {
 namespace {
 
-Wire<store::UpdateTimeToLiveRequest> read_update_time_to_live(JsonValue body) {
+Result<store::UpdateTimeToLiveRequest> read_update_time_to_live(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UpdateTimeToLiveRequest request{.table = read_required_table_name(reader)};

@@ -17,7 +17,7 @@ std::optional<store::TransactGet> read_get(const Reader& entry) {
   return get;
 }
 
-Wire<store::TransactGetItemsRequest> read_transact_get_items(JsonValue body) {
+Result<store::TransactGetItemsRequest> read_transact_get_items(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TransactGetItemsRequest request;

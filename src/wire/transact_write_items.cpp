@@ -40,7 +40,7 @@ std::optional<TransactWrite> read_write(const Reader& entry) {
   return write;
 }
 
-Wire<store::TransactWriteItemsRequest> read_transact_write_items(JsonValue body) {
+Result<store::TransactWriteItemsRequest> read_transact_write_items(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::TransactWriteItemsRequest request;

@@ -38,7 +38,7 @@ std::optional<std::vector<store::LegacyUpdate>> read_updates(const Reader& reade
   return updates;
 }
 
-Wire<store::UpdateItemRequest> read_update_item(JsonValue body) {
+Result<store::UpdateItemRequest> read_update_item(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   store::UpdateItemRequest request;

@@ -23,13 +23,13 @@ store::GlobalIndexUpdate read_index_update(const Reader& entry) {
     return Reader(*json, entry.problems(), entry.path_of(member));
   };
   if (const auto reader = inner("Update", "UpdateGlobalSecondaryIndexAction")) {
-    store::GlobalIndexUpdate::Change change{.name = read_index_name(*reader)};
+    store::GlobalIndexUpdate::Update change{.name = read_index_name(*reader)};
     change.throughput = read_throughput(*reader);
     change.on_demand_throughput = read_on_demand(*reader);
     change.warm_throughput = read_warm(*reader);
     if (!change.on_demand_throughput && !change.warm_throughput)
       reader->require("ProvisionedThroughput", change.throughput);
-    update.change = std::move(change);
+    update.update = std::move(change);
   }
   if (const auto reader = inner("Create", "CreateGlobalSecondaryIndexAction"))
     update.create = read_index(*reader, true);
@@ -38,7 +38,7 @@ store::GlobalIndexUpdate read_index_update(const Reader& entry) {
   return update;
 }
 
-Wire<store::UpdateTableRequest> read_update_table(JsonValue body) {
+Result<store::UpdateTableRequest> read_update_table(JsonValue body) {
   Problems problems;
   const Reader reader(body, problems);
   reader.unsupported({"ReplicaUpdates", "MultiRegionConsistency", "GlobalTableWitnessUpdates",

@@ -15,9 +15,9 @@ namespace {
 using namespace tabella::smtp;
 namespace asio = boost::asio;
 
-class PiecewiseWire final : public Wire {
+class PiecewiseChannel final : public Channel {
  public:
-  explicit PiecewiseWire(std::string_view input) : rest_(input) {}
+  explicit PiecewiseChannel(std::string_view input) : rest_(input) {}
   asio::awaitable<size_t> read_some(asio::mutable_buffer room) override {
     if (rest_.empty()) co_return 0;
     // The first byte of each piece says how long it is.
@@ -60,12 +60,12 @@ class CheckingHost final : public Host {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  PiecewiseWire wire({reinterpret_cast<const char*>(data), size});
+  PiecewiseChannel channel({reinterpret_cast<const char*>(data), size});
   CheckingHost host;
   const SessionOptions options{.max_message = 4096, .max_recipients = 5, .max_line = 512, .budget = 3000};
   std::atomic<size_t> budget{0};
   {
-    Session session(wire, host, options, budget, "192.0.2.1");
+    Session session(channel, host, options, budget, "192.0.2.1");
     asio::io_context context;
     asio::co_spawn(context, session.run(), asio::detached);
     context.run();

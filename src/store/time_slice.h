@@ -11,13 +11,13 @@
 
 namespace tabella::store {
 
-class Breather {
+class TimeSlice {
  public:
-  explicit Breather(std::chrono::microseconds slice = std::chrono::milliseconds(2))
+  explicit TimeSlice(std::chrono::microseconds slice = std::chrono::milliseconds(2))
       : slice_(slice), since_(std::chrono::steady_clock::now()) {}
 
   // Goes to the end of its thread's queue if its slice of time is used up.
-  boost::asio::awaitable<void> breathe() {
+  boost::asio::awaitable<void> yield_if_over() {
     if (std::chrono::steady_clock::now() - since_ < slice_) co_return;
     co_await boost::asio::post(co_await boost::asio::this_coro::executor, boost::asio::use_awaitable);
     since_ = std::chrono::steady_clock::now();
