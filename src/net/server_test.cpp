@@ -18,9 +18,9 @@ using asio::awaitable;
 using asio::ip::tcp;
 
 // A connection as a client has it.
-class Caller {
+class RawClient {
  public:
-  explicit Caller(uint16_t port) : socket_(context_) {
+  explicit RawClient(uint16_t port) : socket_(context_) {
     socket_.connect({asio::ip::make_address("127.0.0.1"), port});
   }
   // What comes until the other side closes.
@@ -41,7 +41,7 @@ class Caller {
 };
 
 // Sends "one", then "two"; breaks off between them where the path says so.
-awaitable<void> stream(const HttpRequest& request, HttpResponse& response) {
+awaitable<void> one_and_two(const HttpRequest& request, HttpResponse& response) {
   const bool breaks = request.target == "/breaks";
   response.stream = [breaks](BodyWriter& body) -> awaitable<bool> {
     std::string text = "one";
@@ -55,7 +55,7 @@ awaitable<void> stream(const HttpRequest& request, HttpResponse& response) {
 class Streams : public testing::Test {
  protected:
   IoThreads threads{1};
-  HttpServer server{threads, {}, stream};
+  HttpServer server{threads, {}, one_and_two};
 
   void TearDown() override { server.stop(std::chrono::milliseconds(0)); }
 };
@@ -67,7 +67,7 @@ size_t count(std::string_view text, std::string_view part) {
 }
 
 TEST_F(Streams, AreChunkedAndTheConnectionStays) {
-  const auto answer = Caller(server.port())
+  const auto answer = RawClient(server.port())
                           .ask(
                               "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\nConnection: "
                               "close\r\n\r\n");
@@ -77,17 +77,17 @@ TEST_F(Streams, AreChunkedAndTheConnectionStays) {
 }
 
 TEST_F(Streams, HaveNoLastChunkWhereTheyBreakOff) {
-  const auto answer = Caller(server.port()).ask("GET /breaks HTTP/1.1\r\nHost: x\r\n\r\n");
+  const auto answer = RawClient(server.port()).ask("GET /breaks HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(answer.ends_with("3\r\none\r\n")) << answer;
 }
 
 TEST_F(Streams, EndWithTheConnectionOfOlderClients) {
-  const auto answer = Caller(server.port()).ask("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  const auto answer = RawClient(server.port()).ask("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
   EXPECT_TRUE(answer.ends_with("Connection: close\r\n\r\nonetwo")) << answer;
 }
 
 TEST_F(Streams, AreNotSentToWhoAsksForTheHead) {
-  const auto answer = Caller(server.port()).ask("HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const auto answer = RawClient(server.port()).ask("HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK")) << answer;
   EXPECT_TRUE(answer.ends_with("\r\n\r\n")) << answer;
 }
@@ -101,12 +101,12 @@ TEST(Listener, TellsOneTooManyAndTakesTheNextWhenThereIsRoom) {
   };
   Listener listener(threads, {.max_connections = 1, .refusal = "full\n"}, greet);
   {
-    Caller first(listener.port());
+    RawClient first(listener.port());
     while (listener.connections() == 0) std::this_thread::yield();
-    EXPECT_EQ(Caller(listener.port()).listen(), "full\n");
+    EXPECT_EQ(RawClient(listener.port()).listen(), "full\n");
   }
   while (listener.connections() > 0) std::this_thread::yield();
-  EXPECT_EQ(Caller(listener.port()).listen(), "hello\n");
+  EXPECT_EQ(RawClient(listener.port()).listen(), "hello\n");
   listener.stop(std::chrono::milliseconds(0));
 }
 

@@ -45,8 +45,8 @@ constexpr auto kFinal = std::to_array<NamedError>({{ErrorCode::validation, "vali
                                                    {ErrorCode::duplicate_item, "duplicate_item"},
                                                    {ErrorCode::limit_exceeded, "limit_exceeded"}});
 
-constexpr milliseconds kFirstPause{5};
-constexpr milliseconds kLongestPause{500};
+constexpr milliseconds kFirstLook{5};
+constexpr milliseconds kLongestLook{500};
 
 const NamedError* final_error(const Error& error) {
   const auto* at = std::ranges::find(kFinal, error.code, &NamedError::code);
@@ -128,7 +128,7 @@ Update Outcomes::own(const Request& request, const std::string& owner) const {
 
 Async<Outcomes::Answer> Outcomes::once(Request request, Work work) {
   Seen seen;
-  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  for (auto pause = kFirstLook;; pause = std::min(pause * 2, kLongestLook)) {
     TABELLA_CO_ASSIGN(auto found, co_await look(request, seen));
     if (found.answer) co_return std::move(*found.answer);
     if (found.claim) {
@@ -261,7 +261,7 @@ asio::awaitable<void> Outcomes::give_up(const Request& request, const std::strin
 Async<bool> Outcomes::write_down(const Request& request, const std::string& owner,
                                  const Result<std::string>& result) {
   const auto begun = SteadyClock::now();
-  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+  for (auto pause = kFirstLook;; pause = std::min(pause * 2, kLongestLook)) {
     auto update = own(request, owner).remove(kOwner).remove(kBeat).set(kExpires, expiry());
     update.set(kAnswer, Binary(result ? *result : result.error().message));
     if (!result) update.set(kError, final_error(result.error())->name);
