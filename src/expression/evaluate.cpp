@@ -1,6 +1,7 @@
 #include "expression/evaluate.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "base/substring.h"
 #include "expression/path_tree.h"

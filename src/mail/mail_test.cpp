@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/duration.h"
 #include "base/json.h"
 #include "mail/assertions.h"
 #include "mail/content.h"
