@@ -138,8 +138,8 @@ awaitable<void> Api::v3_assert(Call& call) {
   Pace pace;
   const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   while (true) {
-    auto page = co_await mail_.find(assertion->filter, 0, kChecked, Load::keys,
-                                    SteadyClock::now() + kKeepAlive, Total::exact);
+    auto page =
+        co_await mail_.find(assertion->filter, 0, kChecked, Load::keys, SteadyClock::now() + kKeepAlive);
     if (!page) co_return answer_error(call.response, page.error());
     auto wrong = count_failures(*assertion, page->total);
     for (const auto& message : page->messages) {

@@ -139,14 +139,15 @@ TEST(Query, MeansWhatItSays) {
                             "after:2019-07-29",
                             "before:2019-07-30",
                             "after:2019-07-29T01:46Z",
+                            "is:tagged",
                             "before:2019-07-29T03:47+02:00",
                             "ight",
                             "e t",
                             "-before:2019-07-29"})
     EXPECT_TRUE(finds(mail, query)) << query;
-  for (const auto* query : {"nowhere", "from:bob", "to:ann", "subject:eight", "-cafe", "tag:fu", "inbox:rcpt",
-                            "is:read", "larger:1M", "has:attachment", "before:2019-07-29", "after:2019-07-30",
-                            "\"from:ann\"", "weird:thing", "\"tonight see\""})
+  for (const auto* query : {"nowhere", "from:bob", "to:ann", "subject:eight", "-cafe", "tag:fu", "-is:tagged",
+                            "inbox:rcpt", "is:read", "larger:1M", "has:attachment", "before:2019-07-29",
+                            "after:2019-07-30", "\"from:ann\"", "weird:thing", "\"tonight see\""})
     EXPECT_FALSE(finds(mail, query)) << query;
 }
 

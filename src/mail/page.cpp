@@ -207,7 +207,7 @@ awaitable<void> Api::page_list(Call& call) {
                         search);
   if (start + count < page->total)
     html += fmt::format("<a href=\"{}/?start={}{}\">older →</a>", base, start + kPage, search);
-  html += fmt::format("</nav><span>{}{} messages</span>", page->exact ? "" : "about ", page->total);
+  html += fmt::format("</nav><span>{} messages</span>", page->total);
   if (page->total > 0 && query.empty())
     html += fmt::format("<form method=\"post\" action=\"{}/delete-all\"><button>Delete all</button></form>",
                         base);

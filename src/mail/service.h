@@ -67,11 +67,7 @@ struct MessagePage {
   std::vector<Message> messages;   // the first of them: as many as may be in memory at once
   std::vector<std::string> later;  // the rest, still to be loaded
   size_t total = 0;
-  bool exact = true;  // the total; otherwise it counts some that only look as if they matched
 };
-
-// Whether a search may end with a total that is only nearly right, which takes less time.
-enum class Total { quick, exact };
 
 enum class Load {
   keys,  // nothing of the message: what it takes to delete it
@@ -103,7 +99,8 @@ class Mail {
   // `load`: keys or head.
   store::Async<MessagePage> list(size_t start, size_t limit, Load load, Deadline deadline);
   store::Async<MessagePage> find(const Filter& filter, size_t start, size_t limit, Load load,
-                                 Deadline deadline, Total total = Total::quick);
+                                 Deadline deadline);
+  // By its id, in any spelling, or by random@host alone: that one takes a look at every id there is.
   store::Async<std::optional<Message>> load(std::string id, Load load = Load::whole);
   // Those that are there, in the order of the ids. All in memory: only as many as have room there.
   static constexpr size_t kLoadedAtOnce = 25;
@@ -172,8 +169,8 @@ class Mail {
   store::QueryRequest query_partition(const std::string& partition, const std::string& after) const;
   // The ids of the tail that match, newest first.
   store::Async<std::vector<std::string>> find_in_tail(const Filter& filter, std::string after, Pace& pace);
-  store::Async<MessagePage> find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,
-                                      Total total);
+  store::Async<MessagePage> find_once(const Filter& filter, size_t start, size_t limit, Load load,
+                                      Pace& pace);
 
   store::Store& store_;
   const Clock& clock_;

@@ -18,8 +18,6 @@ namespace {
 constexpr size_t kMostRecent = 32u << 20;    // bytes of documents of the tail that are kept
 constexpr size_t kPageBytes = 4u << 20;      // of messages that a page has in memory, and a few more
 constexpr size_t kIndexedBytes = 64u << 20;  // of messages that are indexed together
-// How long a search goes on for an exact total, once it has its page.
-constexpr std::chrono::milliseconds kEnough{15};
 constexpr Nanoseconds kFurthestBack = 3660 * 86400 * kSecond;
 
 bool is_gone_segment(const store::Error& error) { return error.code == store::ErrorCode::resource_not_found; }
@@ -197,12 +195,12 @@ Async<MessagePage> Mail::list(size_t start, size_t limit, Load load, Deadline de
   co_return co_await find(any, start, limit, load, deadline);
 }
 
-Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, Load load, Deadline deadline,
-                              Total total) {
+Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, Load load,
+                              Deadline deadline) {
   Pace pace(deadline);
   // A segment that was merged away meanwhile: the next look sees the one that took its place.
   for (int tries = 0;; ++tries) {
-    auto page = co_await find_once(filter, start, limit, load, pace, total);
+    auto page = co_await find_once(filter, start, limit, load, pace);
     if (page || !is_gone_segment(page.error())) co_return page;
     if (tries == 3)
       co_return store::fail(store::ErrorCode::unavailable,
@@ -210,8 +208,7 @@ Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, 
   }
 }
 
-Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,
-                                   Total total) {
+Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace) {
   auto taken = co_await snapshot(pace);
   if (!taken) co_return error_of(taken);
   MessagePage page;
@@ -236,11 +233,9 @@ Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t li
     if (!entries) co_return error_of(entries);
     for (auto& entry : *entries) ids.push_back(std::move(entry.id));
   } else {
-    const auto enough = total == Total::exact ? pace.deadline() : std::chrono::steady_clock::now() + kEnough;
-    auto found = co_await taken->find(filter, skip, limit - ids.size(), enough, pace);
+    auto found = co_await taken->find(filter, skip, limit - ids.size(), pace);
     if (!found) co_return error_of(found);
     page.total = in_tail + found->total;
-    page.exact = found->exact;
     for (auto& entry : found->entries) ids.push_back(std::move(entry.id));
   }
   page.ids = std::move(ids);

@@ -30,6 +30,7 @@
 #include "search/manifest.h"
 #include "search/pace.h"
 #include "search/segment.h"
+#include "search/verified.h"
 #include "store/store.h"
 #include "store/tables.h"
 
@@ -62,6 +63,8 @@ class Index {
   // Shows the texts of those that are there, as they are kept: has_text() looks into them.
   using Look = std::function<void(const std::string& id, std::string_view texts)>;
   store::Async<void> look_at_documents(const std::vector<std::string>& ids, const Look& look, Pace& pace);
+  // What was found out by that.
+  Verified& verified() { return verified_; }
   // `large`: those that may take more than one row.
   store::Async<void> remove_documents(const std::vector<std::string>& ids,
                                       const std::vector<std::string>& large);
@@ -74,7 +77,8 @@ class Index {
   store::Async<void> add_label(std::string label, std::string id, int64_t expires);
   store::Async<void> remove_label(std::string label, std::string id);
   store::Async<std::vector<std::string>> labelled(const std::string& label);  // ids, in order
-  store::Async<std::vector<std::string>> labels(int64_t now);                 // in seconds
+  // Those that have not expired at `now`, in seconds; all, if it is not given.
+  store::Async<std::vector<std::string>> labels(int64_t now = 0);
 
   // Removes every row but the manifest, whatever it is; `removed` hears how many are gone so far.
   store::Async<void> remove_all_rows(const std::function<void(size_t)>& removed);
@@ -89,6 +93,9 @@ class Index {
   // Guarded by mutex_. Segments never change, so their directories can be kept; only so many are.
   std::unordered_map<std::string, std::shared_ptr<const Directory>> directories_;
   std::deque<std::string> kept_;
+  static constexpr size_t kMostVerified = 16u << 20;
+
 };
 
+  Verified verified_{kMostVerified};
 }  // namespace tabella::search
