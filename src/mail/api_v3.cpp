@@ -133,7 +133,7 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
   const auto limit = std::min(number_in(call.target, "limit", kPage), kLargestPage);
   const auto start = number_in(call.target, "start", 0);
   // Newest first: the next page is what is older than the last message of this one.
-  if (const auto cursor = call.target.get("cursor"); !cursor.empty()) {
+  if (const auto cursor = id_of_spelling(call.target.get("cursor")); !cursor.empty()) {
     if (!created_of(cursor))
       co_return answer_error(call.response, 400, "cursor is the next of an answer before");
     filter.until = filter.until.empty() ? cursor : std::min(filter.until, cursor);
@@ -154,7 +154,7 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
   object.boolean("exact", true);  // it was not always so
   object.key("messages").append("[").append(summaries).append("]");
   if (page->ids.size() == limit)
-    object.string("next", page->ids.back());
+    object.string("next", url_spelling(page->ids.back()));
   else
     object.key("next").append("null");
 }
@@ -169,7 +169,8 @@ awaitable<void> Api::v3_get(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
   call.response.content_type = kJson;
-  const auto base = fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(message->id));
+  const auto base =
+      fmt::format("{}/api/v3/messages/{}", options_.web_path, net::percent_encode(url_spelling(message->id)));
   co_await mail_.aside(message->size, [&] { append_whole_message(call.response.body, *message, base); });
 }
 

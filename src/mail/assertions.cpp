@@ -161,8 +161,8 @@ std::vector<std::string> message_failures(const Assertion& assertion, const Mess
   for (const auto& expectation : assertion.each) {
     const auto values = values_of(message, parsed, expectation.field);
     if (holds(expectation, values)) continue;
-    wrong.push_back(fmt::format("message {}: {} should be so: {} '{}', but {}", message.id, expectation.field,
-                                expectation.how, expectation.value, shown(values)));
+    wrong.push_back(fmt::format("message {}: {} should be so: {} '{}', but {}", url_spelling(message.id),
+                                expectation.field, expectation.how, expectation.value, shown(values)));
   }
   return wrong;
 }

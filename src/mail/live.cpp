@@ -164,7 +164,7 @@ awaitable<void> Api::v3_assert(Call& call) {
         for (const auto& sentence : wrong) append_json_string(failed.element(), sentence);
       }
       JsonArrayWriter ids(object.key("messages"));
-      for (const auto& message : page->messages) append_json_string(ids.element(), message.id);
+      for (const auto& message : page->messages) append_json_string(ids.element(), url_spelling(message.id));
       co_return;
     }
     while (!stopping_ && SteadyClock::now() < deadline)

@@ -39,6 +39,14 @@ TEST(Id, SortsByTime) {
 }
 
 TEST(Partitions, IncludeTheOldestPartialOne) {
+TEST(Id, IsSpelledWithoutABarInUrls) {
+  EXPECT_EQ(url_spelling("1564364816345567660|a|b~c@h"), "1564364816345567660~a|b~c@h");
+  for (const auto* id : {"1564364816345567660|msg1@localhost", "7|~@h", "random@host", "", "123", "|x"}) {
+    EXPECT_EQ(id_of_spelling(url_spelling(id)), id);
+    EXPECT_EQ(id_of_spelling(id), id) << "either is understood";
+  }
+}
+
   constexpr Nanoseconds kDay = 86400'000'000'000;
   EXPECT_EQ(partitions_between(kDocumented, kDocumented + 2 * kDay, Granularity::day),
             (std::vector<std::string>{"2019-07-29", "2019-07-30", "2019-07-31"}));

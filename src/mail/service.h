@@ -163,6 +163,7 @@ class Mail {
   store::Async<void> load_page(MessagePage& page, Load load, Pace& pace);
   std::vector<std::string> partitions(std::string_view after, Granularity granularity) const;
   std::vector<std::string> partitions(std::string_view after) const;
+  store::Async<std::string> find_by_short_id(std::string short_id, Pace& pace);
   store::Async<std::vector<Message>> next_of(Granularity granularity, const std::string& after,
                                              const std::string& until, size_t most, Load load,
                                              std::string& complete_to, Pace& pace);

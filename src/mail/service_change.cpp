@@ -23,11 +23,11 @@ Async<void> Mail::remove_item(const Message& message) {
 }
 
 Async<bool> Mail::remove(std::string id) {
-  auto message = co_await load(id);
+  auto message = co_await load(std::move(id));
   if (!message) co_return error_of(message);
   if (!*message) co_return false;
   std::vector<std::string> ids;
-  ids.push_back(std::move(id));
+  ids.push_back((*message)->id);
   auto removed = co_await remove_many(std::move(ids));
   if (!removed) co_return error_of(removed);
   co_return true;
@@ -137,8 +137,9 @@ Async<size_t> Mail::remove_found(Filter filter, Deadline deadline) {
 }
 
 Async<bool> Mail::set_read(std::string id, bool read) {
-  auto message = co_await load(id);
+  auto message = co_await load(std::move(id));
   if (!message) co_return error_of(message);
+  id = (*message)->id;
   if (!*message) co_return false;
   store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
   request.update = "SET #r = :r";
@@ -157,8 +158,9 @@ Async<bool> Mail::set_read(std::string id, bool read) {
 }
 
 Async<bool> Mail::set_tags(std::string id, std::vector<std::string> tags) {
-  auto message = co_await load(id);
+  auto message = co_await load(std::move(id));
   if (!message) co_return error_of(message);
+  id = (*message)->id;
   if (!*message) co_return false;
   std::ranges::sort(tags);
   tags.erase(std::ranges::unique(tags).begin(), tags.end());

@@ -297,8 +297,35 @@ Async<void> Mail::complete(Message& message) {
   co_return store::Result<void>();
 }
 
+// Empty: there is no such message.
+Async<std::string> Mail::find_by_short_id(std::string wanted, Pace& pace) {
+  if (wanted.find('@') == std::string::npos) co_return std::string();
+  for (int tries = 0;; ++tries) {
+    auto taken = co_await snapshot(pace);
+    if (!taken) co_return error_of(taken);
+    auto newest = co_await tail(taken->manifest().indexed_to, pace);
+    if (!newest) co_return error_of(newest);
+    const auto in_tail = std::ranges::find(*newest, wanted, short_id);
+    if (in_tail != newest->end()) co_return *in_tail;
+    Filter filter;
+    filter.entry = [&](const search::Entry& entry) { return short_id(entry.id) == wanted; };
+    auto found = co_await taken->find(filter, 0, 1, pace);
+    if (!found && is_gone_segment(found.error()) && tries < 3) continue;
+    if (!found) co_return error_of(found);
+    co_return found->entries.empty() ? std::string() : found->entries.front().id;
+  }
+}
+
 Async<std::optional<Message>> Mail::load(std::string id, Load load) {
-  if (!created_of(id)) co_return std::nullopt;
+  constexpr std::chrono::seconds kPatience{10};
+  id = id_of_spelling(id);
+  if (!created_of(id)) {
+    Pace pace(std::chrono::steady_clock::now() + kPatience);
+    auto found = co_await find_by_short_id(std::move(id), pace);
+    if (!found) co_return error_of(found);
+    if (found->empty()) co_return std::nullopt;
+    id = std::move(*found);
+  }
   std::vector<std::string> ids;
   ids.push_back(std::move(id));
   auto messages = co_await load_some(ids, load);

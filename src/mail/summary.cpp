@@ -36,7 +36,7 @@ std::string snippet(const mime::Message& parsed) {
 }
 
 void write_summary(JsonObjectWriter& object, const Message& message, const mime::Message& parsed) {
-  object.string("id", message.id);
+  object.string("id", url_spelling(message.id));
   object.string("created", time_text(message.created));
   object.number("expires", message.expires);
   object.string("message_id", parsed.message_id);

@@ -497,6 +497,30 @@ class Ours(unittest.TestCase):
                 page = server.call("GET", f"/api/v3/messages?limit=10&cursor={urllib.parse.quote(cursor)}")
                 seen += [m["subject"] for m in page["messages"]]
                 if len(seen) == 10:
+    def test_ids_are_spelled_so_that_urls_can_have_them(self):
+        with MailServer() as server:
+            identifier = server.send(simple("one", "first", X_Tags="a"))
+            spelled, short = identifier.replace("|", "~"), identifier.split("|")[1]
+            found = server.find("")["messages"][0]
+            self.assertEqual(found["id"], spelled)
+            for _ in range(2):
+                for name in (identifier, spelled, short):
+                    name = urllib.parse.quote(name, safe="@~")
+                    self.assertEqual(server.call("GET", f"/api/v3/messages/{name}")["id"], spelled)
+                    self.assertEqual(server.call("GET", f"/api/v1/messages/{name}")["ID"], identifier, "MailHog's is as it was")
+                    self.assertEqual(server.request("GET", f"/view/{name}")[0].status, 200)
+                server.wait_for_index(1)
+            whole = server.call("GET", f"/api/v3/messages/{spelled}")
+            for url in (whole["raw"], whole["parts"][0]["url"]):
+                self.assertNotIn("|", urllib.parse.unquote(url))
+                self.assertEqual(server.request("GET", url)[0].status, 200)
+            self.assertEqual(server.call("PUT", f"/api/v3/messages/{short}", {"read": True})["read"], True)
+            self.assertEqual(server.find("is:read")["total"], 1)
+            for wrong in ("none@nowhere", "1~none@nowhere", "~", "none"):
+                self.assertEqual(server.request("GET", f"/api/v3/messages/{wrong}")[0].status, 404)
+            self.assertEqual(server.request("DELETE", f"/api/v3/messages/{short}")[0].status, 204)
+            self.assertEqual(server.messages()["total"], 0)
+
                     server.send(simple("in between"))  # does not move the pages
                 cursor = page["next"]
                 if not cursor:
@@ -569,7 +593,7 @@ class Ours(unittest.TestCase):
                 self.assertEqual(done.stdout, "79 messages, 79 of them in the index\n")
                 server.start()
             self.assertEqual([server.find(q, limit=1)["total"] for q in ("all of", "subject:number", "tag:kept", "is:read", "")], [79, 79, 79, 1, 79])
-            self.assertEqual([m["id"] for m in server.find("", limit=100)["messages"]], ids[:0:-1])
+            self.assertEqual([m["id"] for m in server.find("", limit=100)["messages"]], [i.replace("|", "~") for i in ids[:0:-1]])
             self.assertEqual(server.call("GET", "/api/v3/tags"), {"tags": ["kept"]})
             nowhere = subprocess.run([BINARY, "mail", "reindex", "--data", os.path.join(server.folder.name, "nothing")], capture_output=True, text=True)
             self.assertEqual((nowhere.returncode, os.path.exists(os.path.join(server.folder.name, "nothing"))), (1, False))
