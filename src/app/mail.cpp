@@ -37,6 +37,14 @@ schedule::Schedule::Options timer_options(const ServeOptions& options, bool shar
   return timers;
 }
 
+store::StreamReader::Options stream_options(const ServeOptions& options) {
+  return {.table = mail_tables(options.table_prefix).messages,
+          .consumer = "mail-index",
+          .lease_table = options.table_prefix + "tabella-consumers",
+          .batch = 1000,
+          .gather = std::chrono::milliseconds{200}};
+}
+
 std::vector<mail::Webhook> fixed_webhooks(const MailOptions& options) {
   std::vector<mail::Webhook> hooks;
   for (size_t i = 0; i < options.webhooks.size(); ++i)
@@ -60,6 +68,7 @@ std::vector<store::TablePlan> MailSide::plans(const ServeOptions& options) {
   const auto mail = service_options(options, false);
   auto plans = mail::Mail::plans(mail);
   plans.push_back(mail::Settings::plan(mail.settings));
+  plans.push_back(store::Leases::plan(stream_options(options).lease_table));
   return plans;
 }
 
@@ -85,6 +94,9 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
                  : [&store,
                     tables = plans(
                         options)] { return store::prepare_tables(store, tables, store::Missing::create); }),
+      reconciler_(mail_, arrivals_),
+      stream_(store, clock, stream_options(options),
+              [this](const store::StreamRecord& record) { return reconciler_.handle(record); }),
       background_(1) {
   if (options_.tls) identity_.emplace(*options_.tls);
   jim_.set_defaults(options_.chances);
@@ -100,6 +112,7 @@ MailSide::MailSide(store::Store& store, const Clock& clock, const ServeOptions& 
   };
   begin(worker_.run());
   begin(worker_.follow_others());
+  begin(stream_.run());
   begin(schedule_.run());
   running_.push_back(asio::co_spawn(live_.at(0), feed_.run(), asio::use_future));
 }
@@ -138,6 +151,7 @@ void MailSide::announce() const {
 void MailSide::write_metrics(metrics::Exposition& out) const {
   mail_.write_metrics(out);
   worker_.write_metrics(out);
+  reconciler_.write_metrics(out);
   webhooks_.write_metrics(out);
   schedule_.write_metrics(out);
   const auto sessions = (smtp_ ? smtp_->connections() : 0) + (smtps_ ? smtps_->connections() : 0);
@@ -151,7 +165,11 @@ void MailSide::stop(std::chrono::milliseconds grace) {
   smtps_.reset();
   worker_.stop();
   feed_.stop();
-  if (!running_.empty()) asio::post(background_.at(0), [this] { schedule_.stop(); });
+  if (!running_.empty())
+    asio::post(background_.at(0), [this] {
+      schedule_.stop();
+      stream_.stop();
+    });
   // A store that does not answer is not waited for: what is under way can be done again.
   const auto until =
       std::chrono::steady_clock::now() + std::min<std::chrono::milliseconds>(grace, kBackgroundGrace);

@@ -12,10 +12,12 @@
 #include "mail/api.h"
 #include "mail/feed.h"
 #include "mail/host.h"
+#include "mail/reconciler.h"
 #include "mail/worker.h"
 #include "net/threads.h"
 #include "schedule/schedule.h"
 #include "smtp/server.h"
+#include "store/stream_reader.h"
 
 namespace tabella::app {
 
@@ -63,6 +65,8 @@ class MailSide {
   mail::Api api_;
   mail::MailHost host_;
   mail::Worker worker_;
+  mail::Reconciler reconciler_;
+  store::StreamReader stream_;
   net::IoThreads background_;
   std::vector<std::future<void>> running_;
   std::optional<smtp::Server> smtp_;

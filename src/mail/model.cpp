@@ -232,6 +232,7 @@ store::TablePlan messages_plan(const std::string& table) {
   definition.billing_mode = store::BillingMode::pay_per_request;
   definition.attributes = {{kPartition, Type::S}, {kId, Type::S}};
   definition.key_schema = {{kPartition, store::KeyRole::hash}, {kId, store::KeyRole::range}};
+  definition.stream = store::StreamView::keys_only;  // mail/reconciler.h
   return {.definition = std::move(definition), .time_to_live = "Expires"};
 }
 
@@ -280,6 +281,15 @@ std::optional<Message> to_message(item::ItemView row) {
     for (item::Elements elements(*tags); elements.next();) message.tags.emplace_back(elements.content());
   std::ranges::sort(message.tags);
   return message;
+}
+
+std::optional<MessageKey> to_key(item::ItemView row) {
+  const auto partition = store::text_of(row, kPartition);
+  auto id = store::text_of(row, kId);
+  const auto created = created_of(id);
+  const auto granularity = granularity_of(partition);
+  if (!created || !granularity || partition_of(*created, *granularity) != partition) return std::nullopt;
+  return MessageKey{.id = std::move(id), .created = *created, .granularity = *granularity};
 }
 
 store::Projection without_message() {

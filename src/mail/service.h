@@ -140,6 +140,10 @@ class Mail {
   // What a manifest says about the messages of others: which partitions they are in, and that ours come after
   // those that are indexed. Whoever reads one hands it over.
   void heed(const search::Manifest& manifest);
+  // That there are messages in partitions of that granularity: makes it known to all.
+  store::Async<void> expect(Granularity granularity);
+  // What the index has of messages that the table has not.
+  store::Async<void> forget(std::vector<std::string> ids);
 
   Nanoseconds now() const;
   void write_metrics(metrics::Exposition& out) const;
@@ -149,21 +153,20 @@ class Mail {
   class UnderWay;
 
   Nanoseconds next_time();
-  uint64_t own_trait() const { return 1u << static_cast<unsigned>(options_.granularity); }
+  static uint64_t trait_of(Granularity granularity) { return 1u << static_cast<unsigned>(granularity); }
   store::Async<Snapshot> snapshot(Pace& pace);
   store::Async<void> put_chunks_if_needed(Message& message);
   store::Async<Elapsed> put(Message& message);
   bool is_in_time(Elapsed took) const;
-  store::Async<void> ask_for_settle(std::chrono::milliseconds settle);
+  store::Async<void> ask_for(uint64_t traits, std::chrono::milliseconds settle);
   store::Async<void> remove_item(const Message& message);
   store::Async<void> remove_some(std::span<const std::string> ids, bool noted);
-  store::Async<void> forget(std::vector<std::string> ids);
   store::Async<std::map<std::string, Message>> read_rows(std::span<const std::string> ids,
                                                          std::optional<store::Projection> projection);
+  store::Async<std::string> find_by_short_id(std::string short_id, Pace& pace);
   store::Async<void> load_page(MessagePage& page, Load load, Pace& pace);
   std::vector<std::string> partitions(std::string_view after, Granularity granularity) const;
   std::vector<std::string> partitions(std::string_view after) const;
-  store::Async<std::string> find_by_short_id(std::string short_id, Pace& pace);
   store::Async<std::vector<Message>> next_of(Granularity granularity, const std::string& after,
                                              const std::string& until, size_t most, Load load,
                                              std::string& complete_to, Pace& pace);

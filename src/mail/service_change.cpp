@@ -45,8 +45,7 @@ Async<void> Mail::remove_many(std::vector<std::string> ids, bool noted) {
   co_return store::Result<void>();
 }
 
-// What the index has of messages that the table has not: somebody else has deleted them, over the store's own
-// API.
+// Somebody else has deleted them, over the store's own API.
 Async<void> Mail::forget(std::vector<std::string> ids) {
   // The indexer takes the notes away once it has made their segments anew: long before that.
   constexpr int64_t kLong = 100LL * 365 * 86400;
@@ -139,8 +138,8 @@ Async<size_t> Mail::remove_found(Filter filter, Deadline deadline) {
 Async<bool> Mail::set_read(std::string id, bool read) {
   auto message = co_await load(std::move(id));
   if (!message) co_return error_of(message);
-  id = (*message)->id;
   if (!*message) co_return false;
+  id = (*message)->id;
   store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};
   request.update = "SET #r = :r";
   request.options.condition = "attribute_exists(ID)";
@@ -160,8 +159,8 @@ Async<bool> Mail::set_read(std::string id, bool read) {
 Async<bool> Mail::set_tags(std::string id, std::vector<std::string> tags) {
   auto message = co_await load(std::move(id));
   if (!message) co_return error_of(message);
-  id = (*message)->id;
   if (!*message) co_return false;
+  id = (*message)->id;
   std::ranges::sort(tags);
   tags.erase(std::ranges::unique(tags).begin(), tags.end());
   store::UpdateItemRequest request{.table = options_.messages, .key = key_of(id, (*message)->granularity)};

@@ -25,6 +25,7 @@ constexpr const char* kManifest = "manifest";
 constexpr size_t kMostDirectories = 2048;
 constexpr size_t kMostInRow = 300 * 1024;  // of a document: an item holds 400 KB
 constexpr size_t kMostRows = 16;           // of a document
+constexpr int64_t kNever = 9'999'999'999;  // seconds: what is taken away long before that
 constexpr int64_t kSlack = 24 * 3600;      // rows of a segment outlive its documents, but not for long
 
 Value row_of(const std::string& part, const std::string& name) {
@@ -240,6 +241,25 @@ Async<void> Index::add_gone(const std::vector<std::pair<std::string, int64_t>>& 
 }
 Async<std::vector<std::string>> Index::gone() { return names_in("gone"); }
 Async<void> Index::remove_gone(const std::vector<std::string>& ids) { return remove_names("gone", ids); }
+Async<bool> Index::is_gone(const std::string& id) {
+  auto got = co_await store_.get_item({.table = table_, .key = key_of("gone", id), .consistent = true});
+  if (!got) co_return error_of(got);
+  co_return got->item.has_value();
+}
+
+Async<void> Index::add_late(const std::string& id) {
+  auto put = co_await store_.put_item({.table = table_, .item = row_with("late", id, {}, kNever)});
+  if (!put) co_return error_of(put);
+  co_return store::Result<void>();
+}
+Async<std::vector<std::string>> Index::late(size_t most) {
+  auto page = co_await store_.query(rows_of("late", static_cast<int64_t>(most)));
+  if (!page) co_return error_of(page);
+  std::vector<std::string> ids;
+  for (const auto& row : page->items) ids.push_back(store::text_of(row, kName));
+  co_return ids;
+}
+Async<void> Index::remove_late(const std::vector<std::string>& ids) { return remove_names("late", ids); }
 
 Async<void> Index::add_label(std::string label, std::string id, int64_t expires) {
   auto put =
@@ -267,17 +287,21 @@ Async<std::vector<std::string>> Index::labelled(const std::string& label) {
 }
 Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("labels", now); }
 
-Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
-  constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
+store::QueryRequest Index::rows_of(const std::string& part, int64_t at_once) const {
   store::QueryRequest request;
   request.options.table = table_;
   request.options.consistent = true;
-  request.options.limit = kAtOnce;
+  request.options.limit = at_once;
   request.key_condition = "part = :p";
   auto values = Value::map();
   values.set_member(":p", Value::string(part));
   request.options.attributes.values = item::encode_item(values);
-  auto rows = co_await store::query_all(store_, std::move(request));
+  return request;
+}
+
+Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
+  constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
+  auto rows = co_await store::query_all(store_, rows_of(part, kAtOnce));
   if (!rows) co_return error_of(rows);
   std::vector<std::string> names;
   for (const auto& row : *rows)

@@ -1,13 +1,15 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "search/manifest.h"
 #include "search/segment.h"
 #include "search/terms.h"
+#include "search/verified.h"
 
 namespace tabella::search {
-#include "search/verified.h"
 namespace {
 
 Document document(std::string id, std::vector<Piece> pieces, std::vector<std::string> keys = {}) {
@@ -119,8 +121,6 @@ TEST(Segment, MergesIntoOneWithoutThoseThatAreGone) {
   EXPECT_EQ(merged.blocks.directory, wanted.directory);
 }
 
-TEST(Segment, KeepsItsEntriesInBlocks) {
-  SegmentBuilder builder;
 TEST(Segment, MergesDocumentsThatComeBetweenOthers) {
   std::vector<Document> documents;
   for (size_t i = 0; i < 40; ++i)
@@ -170,6 +170,8 @@ TEST(Verified, RemembersWhatWasLookedAtAndForgetsTheOldest) {
   EXPECT_EQ(verified.get("segment", "text", 1000).looked_at.count(), 3u) << "what is used stays";
 }
 
+TEST(Segment, KeepsItsEntriesInBlocks) {
+  SegmentBuilder builder;
   for (size_t i = 0; i < 600; ++i) builder.add(document(std::to_string(10'000 + i), {{'*', "x"}}));
   const auto blocks = builder.finish();
   ASSERT_EQ(blocks.entries.size(), 3u);

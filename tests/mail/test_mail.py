@@ -306,16 +306,6 @@ class MailHog(unittest.TestCase):
             self.assertEqual(server.request("GET", "/api/v2/search?kind=what&query=x")[0].status, 400)
             self.assertEqual(server.request("GET", "/api/v2/search?kind=to&query=")[0].status, 400)
 
-    def test_deleting(self):
-        with MailServer() as server:
-            ids = [server.send(simple(f"number {number}")) for number in range(10)]
-            server.wait_for_index(10)
-            late = [server.send(simple("late")), server.send(simple("later"))]
-            for identifier in (ids[3], late[0]):
-                response, content = server.request("DELETE", "/api/v1/messages/" + urllib.parse.quote(identifier, safe=""))
-                self.assertEqual((response.status, content), (200, b""))
-                self.assertEqual(server.request("GET", "/api/v1/messages/" + urllib.parse.quote(identifier, safe=""))[0].status, 404)
-            self.assertEqual(server.request("DELETE", "/api/v1/messages/" + urllib.parse.quote(ids[3], safe=""))[0].status, 404)
     def test_totals_are_right_each_time(self):
         with MailServer() as server:
             # The pieces of "order of" are in all of them, the words themselves in every fourth.
@@ -336,6 +326,16 @@ class MailHog(unittest.TestCase):
             page = server.find('"order of" -ten')
             self.assertEqual((page["total"], page["exact"]), (0, True))
 
+    def test_deleting(self):
+        with MailServer() as server:
+            ids = [server.send(simple(f"number {number}")) for number in range(10)]
+            server.wait_for_index(10)
+            late = [server.send(simple("late")), server.send(simple("later"))]
+            for identifier in (ids[3], late[0]):
+                response, content = server.request("DELETE", "/api/v1/messages/" + urllib.parse.quote(identifier, safe=""))
+                self.assertEqual((response.status, content), (200, b""))
+                self.assertEqual(server.request("GET", "/api/v1/messages/" + urllib.parse.quote(identifier, safe=""))[0].status, 404)
+            self.assertEqual(server.request("DELETE", "/api/v1/messages/" + urllib.parse.quote(ids[3], safe=""))[0].status, 404)
             self.assertEqual(server.messages()["total"], 10)
             self.assertEqual([m["ID"] for m in server.messages()["items"]], [late[1]] + [i for i in reversed(ids) if i != ids[3]])
             self.assertEqual(server.search("number 3")["total"], 0)
@@ -497,16 +497,6 @@ class Ours(unittest.TestCase):
             server.call("PUT", path, {}, expect=400)
             server.call("PUT", "/api/v3/messages/none", {"read": True}, expect=404)
 
-    def test_cursor_pages(self):
-        with MailServer() as server:
-            for number in range(25):
-                server.send(simple(f"n {number}"))
-            server.wait_for_index(10)
-            seen, cursor = [], ""
-            while True:
-                page = server.call("GET", f"/api/v3/messages?limit=10&cursor={urllib.parse.quote(cursor)}")
-                seen += [m["subject"] for m in page["messages"]]
-                if len(seen) == 10:
     def test_ids_are_spelled_so_that_urls_can_have_them(self):
         with MailServer() as server:
             identifier = server.send(simple("one", "first", X_Tags="a"))
@@ -531,6 +521,16 @@ class Ours(unittest.TestCase):
             self.assertEqual(server.request("DELETE", f"/api/v3/messages/{short}")[0].status, 204)
             self.assertEqual(server.messages()["total"], 0)
 
+    def test_cursor_pages(self):
+        with MailServer() as server:
+            for number in range(25):
+                server.send(simple(f"n {number}"))
+            server.wait_for_index(10)
+            seen, cursor = [], ""
+            while True:
+                page = server.call("GET", f"/api/v3/messages?limit=10&cursor={urllib.parse.quote(cursor)}")
+                seen += [m["subject"] for m in page["messages"]]
+                if len(seen) == 10:
                     server.send(simple("in between"))  # does not move the pages
                 cursor = page["next"]
                 if not cursor:
@@ -563,6 +563,57 @@ class Ours(unittest.TestCase):
             self.assertEqual(server.call("DELETE", "/api/v3/messages?query=all&timeout=30s"), {"deleted": 9})
             self.assertEqual(server.call("GET", "/api/v3/stats"), {"messages": 0, "unread": 0})
             self.assertEqual(server.find("number")["total"], 0)
+
+    def test_rows_that_others_take_away_are_noticed(self):
+        with MailServer() as server:
+            ids = [server.send(simple(f"number {number}", "all of them")) for number in range(30)]
+            server.wait_for_index(30)
+            for identifier in ids[5:25]:
+                server.delete_row(identifier)
+            # Nobody has come across them: neither looks at messages.
+            wait_until(lambda: server.call("GET", "/api/v3/stats") == {"messages": 10, "unread": 10}, 10)
+            self.assertEqual(server.find("all of", limit=1)["total"], 10)
+            self.assertEqual(server.metric("tabella_mail_removed_by_others_total"), 20)
+            # Mail's own deletes need nothing.
+            server.call("DELETE", "/api/v3/messages?query=number")
+            server.request("DELETE", "/api/v1/messages")
+            time.sleep(1)
+            self.assertEqual(server.metric("tabella_mail_removed_by_others_total"), 20)
+
+    def test_rows_that_others_put_are_noticed(self):
+        with MailServer() as server, concurrent.futures.ThreadPoolExecutor() as pool:
+            ids = [server.send(simple(f"number {number}", "all of them", X_Tags="kept")) for number in range(60)]
+            server.wait_for_index(60)
+            client = server.tables()
+            rows = {row["ID"]["S"]: row for row in client.scan(TableName="tabella-mail", ConsistentRead=True)["Items"]}
+            # A backup: some were deleted by mail, some by others, and all are put back. Besides, older and newer ones.
+            for identifier in ids[10:20]:
+                server.request("DELETE", "/api/v1/messages/" + urllib.parse.quote(identifier, safe=""))
+            for identifier in ids[30:40]:
+                server.delete_row(identifier)
+            wait_until(lambda: server.call("GET", "/api/v3/stats")["messages"] == 40, 10)
+            for identifier in ids[10:20] + ids[30:40]:
+                client.put_item(TableName="tabella-mail", Item=rows[identifier])
+
+            def put(nanoseconds, row):
+                day = time.strftime("%Y-%m-%d", time.gmtime(nanoseconds / 1e9))
+                client.put_item(TableName="tabella-mail", Item={**row, "CreatedDate": {"S": day}, "ID": {"S": f"{nanoseconds}|imported@elsewhere"}})
+
+            first, row = int(ids[0].split("|")[0]), rows[ids[0]]
+            for number in range(20):
+                put(first - 86400 * 10**9 + number, row)  # before all
+                put(int(ids[number].split("|")[0]) + 1, row)  # between them
+            wait_until(lambda: server.call("GET", "/api/v3/stats")["messages"] == 100, 20)
+            for query in ("all of", "tag:kept", "is:tagged", "inbox:bob@example.com", "subject:number"):
+                self.assertEqual(server.find(query, limit=1)["total"], 100, query)
+            found = [item["ID"] for item in server.messages(limit=250)["items"]]
+            self.assertEqual(found, sorted(found, reverse=True))
+            self.assertEqual(len(set(found)), 100)
+            if not REMOTE:  # there it is looked for
+                waiting = pool.submit(server.call, "GET", "/api/v3/wait?query=subject:number+after:1s&timeout=20s")
+                time.sleep(1.5)
+                put(time.time_ns(), row)
+                self.assertEqual(waiting.result(30)["subject"], "number 0")
 
     def test_retention_by_count_gets_past_what_is_not_there(self):
         with MailServer() as server:
@@ -715,6 +766,8 @@ class Ours(unittest.TestCase):
             self.assertEqual(len(failed["failures"]), 2)
             self.assertIn("it is 'Welcome'", failed["failures"][1])
             self.assertTrue(server.call("POST", "/api/v3/assert", {"query": "nothing", "count": 0})["passed"])
+            server.send(simple("Code", "<p>your code is <b>42</b></p>", Content_Type="text/html"))
+            self.assertTrue(server.call("POST", "/api/v3/assert", {"query": "subject:code", "each": {"text": {"contains": "code is 42"}}})["passed"])
             for wrong in ({"each": {"colour": {}}}, {"count": "x"}, {"what": 1}, {"timeout": "long"}, [1]):
                 server.call("POST", "/api/v3/assert", wrong, expect=400)
 
@@ -766,8 +819,6 @@ class Ours(unittest.TestCase):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 calls.append((dict(self.headers), body))
-            server.send(simple("Code", "<p>your code is <b>42</b></p>", Content_Type="text/html"))
-            self.assertTrue(server.call("POST", "/api/v3/assert", {"query": "subject:code", "each": {"text": {"contains": "code is 42"}}})["passed"])
                 failures[0] -= 1
                 self.send_response(500 if failures[0] >= 0 else 204)
                 self.end_headers()
