@@ -53,7 +53,7 @@ size_t number_in(const net::Target& target, std::string_view name, size_t fallba
 void add_sandbox(net::HttpResponse& response) {
   response.add_header(
       "Content-Security-Policy",
-      "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src 'self' data:; "
+      "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src data:; "
       "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'");
   response.add_header("X-Content-Type-Options", "nosniff");
   response.add_header("Referrer-Policy", "no-referrer");

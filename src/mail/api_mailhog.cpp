@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "mail/api.h"
 #include "mail/mailhog.h"
+#include "mail/shown.h"
 #include "mime/encodings.h"
 #include "mime/fold.h"
 #include "net/body_writer.h"
@@ -22,13 +23,6 @@ namespace {
 constexpr size_t kMailHogPage = 50;
 constexpr size_t kLargestMailHogPage = 250;
 constexpr size_t kFirstList = 1000;
-
-// What may stand in a header of ours.
-std::string header_value(std::string_view text) {
-  std::string value(text);
-  std::erase_if(value, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '"'; });
-  return value;
-}
 
 struct Page {
   size_t start;
@@ -57,19 +51,18 @@ void show_mailhog_part(net::HttpResponse& response, const Message& message, cons
   const auto& part = (*content.parts)[number];
   std::string encoding;
   std::string disposition =
-      fmt::format("attachment; filename=\"{}-part-{}\"", header_value(message.id), header_value(text));
-  std::string type;
+      fmt::format("attachment; filename=\"{}-part-{}\"", header_text(message.id), header_text(text));
+  mime::Parameters type;
   for (const auto& [name, values] : part.headers) {
     if (net::same_header(name, "content-transfer-encoding")) encoding = mime::fold(values.front());
     // Never inline: it would be a page of ours.
     if (net::same_header(name, "content-disposition")) {
       const auto filename = mime::parse_parameters(values.front()).get("filename");
-      if (!filename.empty()) disposition = fmt::format("attachment; filename=\"{}\"", header_value(filename));
+      if (!filename.empty()) disposition = fmt::format("attachment; filename=\"{}\"", header_text(filename));
     }
-    if (net::same_header(name, "content-type"))
-      type = header_value(mime::parse_parameters(values.front()).value);
+    if (net::same_header(name, "content-type")) type = mime::parse_parameters(values.front());
   }
-  response.add_header("Content-Type", type.empty() ? "application/octet-stream" : type);
+  response.add_header("Content-Type", download_type(type.value, type.get("charset")));
   response.add_header("Content-Disposition", disposition);
   add_sandbox(response);
   response.body = mime::decode(part.body, encoding);
@@ -262,7 +255,7 @@ awaitable<void> Api::v1_download(Call& call) {
   if (!message) co_return;
   call.response.content_type = "message/rfc822";
   call.response.add_header("Content-Disposition",
-                           fmt::format("attachment; filename=\"{}.eml\"", header_value(message->id)));
+                           fmt::format("attachment; filename=\"{}.eml\"", header_text(message->id)));
   add_sandbox(call.response);
   call.response.body = trace_headers(*message, mail_.options().hostname) + message->raw;
 }

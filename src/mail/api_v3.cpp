@@ -6,9 +6,8 @@
 
 #include "base/json.h"
 #include "mail/api.h"
+#include "mail/shown.h"
 #include "mail/summary.h"
-#include "mime/html.h"
-#include "mime/utf8.h"
 
 namespace tabella::mail {
 
@@ -21,19 +20,6 @@ constexpr size_t kLargestPage = 1000;
 constexpr size_t kMostTags = 50;
 constexpr size_t kLongestTag = 100;
 constexpr std::chrono::minutes kLongDelete{10};  // there may be very many
-
-std::string quoted(std::string_view text) {
-  std::string value(text);
-  std::erase_if(value, [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '"' || c == '\\';
-  });
-  return value;
-}
-
-// Pictures that can do nothing but be looked at.
-bool is_picture(std::string_view type) {
-  return type == "image/png" || type == "image/gif" || type == "image/jpeg" || type == "image/webp";
-}
 
 std::optional<std::vector<std::string>> read_tags(JsonValue json) {
   if (json.kind() != JsonValue::Kind::array) return std::nullopt;
@@ -84,28 +70,19 @@ void append_whole_message(std::string& out, const Message& message, const std::s
   object.string("raw", base + "/raw");
 }
 
-void show_html(net::HttpResponse& response, const Message& message, const std::string& base) {
+void show_html(net::HttpResponse& response, const Message& message) {
   const auto parsed = mime::parse(message.raw);
-  const auto* html = parsed.html();
-  if (!html) return answer_error(response, 404, "the message has no HTML");
+  if (!parsed.html()) return answer_error(response, 404, "the message has no HTML");
   response.content_type = "text/html; charset=utf-8";
   add_sandbox(response);
-  response.body = mime::clean_html(html->text(), [&](std::string_view content_id) {
-    for (size_t i = 0; i < parsed.parts.size(); ++i)
-      if (parsed.parts[i].content_id == content_id && is_picture(parsed.parts[i].content_type))
-        return fmt::format("{}/parts/{}", base, i);
-    return std::string();
-  });
+  response.body = shown_html(parsed);
 }
 
 void show_text(net::HttpResponse& response, const Message& message) {
   const auto parsed = mime::parse(message.raw);
   response.content_type = "text/plain; charset=utf-8";
   add_sandbox(response);
-  if (parsed.text())
-    response.body = parsed.text()->text();
-  else if (parsed.html())
-    response.body = mime::html_to_text(parsed.html()->text());
+  response.body = shown_text(parsed);
 }
 
 void show_part(net::HttpResponse& response, const Message& message, const std::string& text) {
@@ -115,13 +92,11 @@ void show_part(net::HttpResponse& response, const Message& message, const std::s
   if (error != std::errc{} || end != text.data() + text.size() || number >= parsed.parts.size())
     return answer_error(response, 404, "the message has no such part");
   const auto& part = parsed.parts[number];
-  response.add_header("Content-Type", is_picture(part.content_type) || part.is_attachment()
-                                          ? quoted(part.content_type)
-                                          : "application/octet-stream");
+  response.add_header("Content-Type", download_type(part.content_type, part.charset));
   const auto name = part.filename.empty() ? fmt::format("part-{}", number) : part.filename;
   response.add_header("Content-Disposition",
                       fmt::format("{}; filename=\"{}\"; filename*=UTF-8''{}",
-                                  is_picture(part.content_type) ? "inline" : "attachment", quoted(name),
+                                  is_picture(part.content_type) ? "inline" : "attachment", header_text(name),
                                   net::percent_encode(name)));
   add_sandbox(response);
   response.body = part.content();
@@ -255,7 +230,7 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
   const auto limit = std::min(number_in(call.target, "limit", kPage), kLargestPage);
   const auto start = number_in(call.target, "start", 0);
   // Newest first: the next page is what is older than the last message of this one.
-  if (const auto cursor = call.target.get("cursor"); !cursor.empty()) {
+  if (const auto cursor = id_of_spelling(call.target.get("cursor")); !cursor.empty()) {
     if (!created_of(cursor))
       co_return answer_error(call.response, 400, "cursor is the next of an answer before");
     filter.until = filter.until.empty() ? cursor : std::min(filter.until, cursor);
@@ -273,10 +248,10 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   object.number("total", static_cast<int64_t>(page->total));
-  object.boolean("exact", page->exact);
+  object.boolean("exact", true);  // it was not always so
   object.key("messages").append("[").append(summaries).append("]");
   if (page->ids.size() == limit)
-    object.string("next", page->ids.back());
+    object.string("next", url_spelling(page->ids.back()));
   else
     object.key("next").append("null");
 }
@@ -291,7 +266,8 @@ awaitable<void> Api::v3_get(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
   call.response.content_type = kJson;
-  const auto base = fmt::format("{}/api/v3/messages/{}", web_path_, net::percent_encode(message->id));
+  const auto base =
+      fmt::format("{}/api/v3/messages/{}", web_path_, net::percent_encode(url_spelling(message->id)));
   co_await mail_.aside(message->size, [&] { append_whole_message(call.response.body, *message, base); });
 }
 
@@ -357,8 +333,7 @@ awaitable<void> Api::v3_raw(Call& call) {
 awaitable<void> Api::v3_html(Call& call) {
   const auto message = co_await load_or_answer(call);
   if (!message) co_return;
-  const auto base = fmt::format("{}/api/v3/messages/{}", web_path_, net::percent_encode(message->id));
-  co_await mail_.aside(message->size, [&] { show_html(call.response, *message, base); });
+  co_await mail_.aside(message->size, [&] { show_html(call.response, *message); });
 }
 
 awaitable<void> Api::v3_text(Call& call) {
@@ -445,7 +420,9 @@ awaitable<void> Api::v3_webhooks(Call& call) {
 awaitable<void> Api::v3_webhook_add(Call& call) {
   JsonDocument document;
   const auto json = document.parse(call.request.body);
-  const auto text = [&](std::string_view name) { return json ? std::string(json->text(name)) : std::string(); };
+  const auto text = [&](std::string_view name) {
+    return json ? std::string(json->text(name)) : std::string();
+  };
   webhook::Hook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
   if (const auto url = net::parse_url(hook.url); !url)
     co_return answer_error(call.response, 400,

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/json.h"
+#include "mail/shown.h"
 #include "mime/message.h"
 #include "mime/utf8.h"
 #include "net/http.h"
@@ -80,7 +81,7 @@ std::vector<std::string> values_of(const Message& message, const mime::Message& 
   if (field == "cc") add(parsed.cc);
   if (field == "bcc") add(parsed.bcc);
   if (field == "reply_to") add(parsed.reply_to);
-  if (field == "text" && parsed.text()) values.push_back(parsed.text()->text());
+  if (field == "text" && (parsed.text() || parsed.html())) values.push_back(shown_text(parsed));
   if (field == "html" && parsed.html()) values.push_back(parsed.html()->text());
   if (field == "tag") values = message.tags;
   if (field == "attachment")
@@ -161,8 +162,8 @@ std::vector<std::string> message_failures(const Assertion& assertion, const Mess
   for (const auto& expectation : assertion.each) {
     const auto values = values_of(message, parsed, expectation.field);
     if (holds(expectation, values)) continue;
-    wrong.push_back(fmt::format("message {}: {} should be so: {} '{}', but {}", message.id, expectation.field,
-                                expectation.how, expectation.value, shown(values)));
+    wrong.push_back(fmt::format("message {}: {} should be so: {} '{}', but {}", url_spelling(message.id),
+                                expectation.field, expectation.how, expectation.value, shown(values)));
   }
   return wrong;
 }

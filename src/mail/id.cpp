@@ -35,7 +35,18 @@ std::string format(const std::tm& utc, const char* how) {
   return {buffer, std::strftime(buffer, sizeof buffer, how, &utc)};
 }
 
+// Behind the digits that an id begins with; as it is, if something else stands there.
+std::string with_separator(std::string_view id, char wanted) {
+  std::string spelled(id);
+  const auto at = spelled.find_first_not_of("0123456789");
+  if (at != 0 && at != std::string::npos && (spelled[at] == '|' || spelled[at] == '~')) spelled[at] = wanted;
+  return spelled;
+}
+
 }  // namespace
+
+std::string url_spelling(std::string_view id) { return with_separator(id, '~'); }
+std::string id_of_spelling(std::string_view spelled) { return with_separator(spelled, '|'); }
 
 std::string id_prefix(Nanoseconds created) {
   return fmt::format("{:019}", std::max<Nanoseconds>(created, 0));

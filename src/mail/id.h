@@ -1,7 +1,8 @@
 // What a message is called, and which partition of the table it is in.
 //
 // An id is the time of creation in nanoseconds, '|', and random@host: ids sort by time, and tell their
-// partition.
+// partition. In URLs, and wherever ids are given out that will be put into one, '~' stands for the '|', which
+// java.net.URI and Ruby's URI refuse.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,9 @@ std::string make_id(Nanoseconds created, const std::string& hostname);
 std::string id_prefix(Nanoseconds created);
 // When the message was created; nothing if `id` is no such id.
 std::optional<Nanoseconds> created_of(std::string_view id);
+// How it is given out, and the id that something given out stands for; an id stands for itself.
+std::string url_spelling(std::string_view id);
+std::string id_of_spelling(std::string_view spelled);
 // random@host: what MailHog calls the message's id.
 std::string_view short_id(std::string_view id);
 

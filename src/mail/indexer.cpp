@@ -21,6 +21,63 @@ constexpr size_t kLargestSegment = 4096;
 constexpr size_t kMergedAtOnce = 8;
 constexpr int64_t kReadersAreDone = 60;  // seconds
 
+// Adds a message to a segment. What is left of its document is for those who look at its text again.
+search::Document add_to(search::SegmentBuilder& builder, const Message& message) {
+  auto document = document_of(message, mime::parse(message.raw));
+  builder.add(document);
+  document.keys.clear();
+  return document;
+}
+
+search::MergeInput finish(search::SegmentBuilder& builder) {
+  auto entries = builder.entries();
+  search::Slots all(entries.size(), true);
+  return {.terms = builder.finish().terms, .entries = std::move(entries), .kept = std::move(all)};
+}
+
+// Two, where one would be too large.
+std::vector<search::Merged> merge_and_split(const std::vector<search::MergeInput>& inputs) {
+  std::vector<std::string> ids;
+  for (const auto& input : inputs)
+    for (size_t slot = 0; slot < input.entries.size(); ++slot)
+      if (input.kept.test(slot)) ids.push_back(input.entries[slot].id);
+  std::vector<search::Merged> merged;
+  if (ids.size() <= kLargestSegment) {
+    merged.push_back(search::merge(inputs));
+    return merged;
+  }
+  const auto middle = ids.begin() + static_cast<ptrdiff_t>(ids.size() / 2);
+  std::ranges::nth_element(ids, middle);
+  for (const bool upper : {false, true}) {
+    auto half = inputs;
+    for (auto& input : half)
+      for (size_t slot = 0; slot < input.entries.size(); ++slot)
+        if ((input.entries[slot].id >= *middle) != upper) input.kept.clear(slot);
+    merged.push_back(search::merge(std::move(half)));
+  }
+  return merged;
+}
+
+// Which of the ids belong where the first does: into the segment [place], if it has that place in it, or else
+// in front of it.
+struct Place {
+  size_t segment;
+  bool inside;
+  std::vector<std::string> ids;
+};
+Place first_place(const Manifest& manifest, const std::vector<std::string>& ids) {
+  const auto& segments = manifest.segments;
+  const auto next = std::ranges::lower_bound(segments, ids.front(), {}, &search::SegmentInfo::last);
+  const bool inside = next != segments.end() && next->first <= ids.front();
+  const auto end = std::ranges::find_if(ids, [&](const std::string& id) {
+    if (inside) return id > next->last;
+    return next == segments.end() ? id > manifest.indexed_to : id >= next->first;
+  });
+  return {.segment = static_cast<size_t>(next - segments.begin()),
+          .inside = inside,
+          .ids = std::vector<std::string>(ids.begin(), end)};
+}
+
 }  // namespace
 
 // What fails keeps nothing else from being done.
@@ -32,7 +89,8 @@ Async<bool> Indexer::work() {
     return done.value_or(false);
   };
   const bool taken = note(co_await take_in());
-  more = note(co_await merge_some()) || taken;
+  more = note(co_await take_late()) || taken;
+  more = note(co_await merge_some()) || more;
   more = note(co_await clear_away()) || more;
   if (!taken) note(co_await forget_gone());
   more = note(co_await keep_to_limit()) || more;
@@ -68,10 +126,7 @@ Async<bool> Indexer::take_in() {
   std::vector<search::Document> documents;
   for (const auto& message : messages) {
     co_await pace.go_on();
-    auto document = document_of(message, mime::parse(message.raw));
-    builder.add(document);
-    document.keys.clear();
-    documents.push_back(std::move(document));
+    documents.push_back(add_to(builder, message));
   }
   TABELLA_CO_TRY(co_await index_.put_documents(documents));
   const auto entries = builder.entries();
@@ -92,36 +147,104 @@ Async<void> Indexer::replace(Manifest next, size_t begin, size_t end) {
   std::vector<search::MergeInput> inputs;
   for (size_t i = begin; i < end; ++i) {
     co_await pace.go_on();
-    const auto& segment = next.segments[i];
-    search::MergeInput input;
-    TABELLA_CO_ASSIGN(auto entries, co_await index_.entries(segment));
-    input.entries = std::move(entries);
-    std::vector<search::Index::BlockName> names;
-    for (size_t number = 0; number < segment.term_blocks; ++number)
-      names.emplace_back(segment.id, search::Index::term_block(number));
-    TABELLA_CO_ASSIGN(auto blocks, co_await index_.blocks(names));
-    for (const auto& name : names) input.terms.push_back(std::move(blocks[name]));
-    input.kept = snapshot.live(i);
+    TABELLA_CO_ASSIGN(auto input, co_await read_whole(next.segments[i], snapshot.live(i)));
     inputs.push_back(std::move(input));
   }
-  auto merged = search::merge(std::move(inputs));
+  std::vector<search::Merged> merged;
+  merged.push_back(search::merge(std::move(inputs)));
+  TABELLA_CO_ASSIGN(auto exchanged, co_await exchange(std::move(next), begin, end, std::move(merged)));
+  if (exchanged) ++merged_;
+  co_return store::Result<void>();
+}
+
+Async<search::MergeInput> Indexer::read_whole(search::SegmentInfo segment, search::Slots kept) {
+  TABELLA_CO_ASSIGN(auto entries, co_await index_.entries(segment));
+  std::vector<search::Index::BlockName> names;
+  for (size_t number = 0; number < segment.term_blocks; ++number)
+    names.emplace_back(segment.id, search::Index::term_block(number));
+  TABELLA_CO_ASSIGN(auto blocks, co_await index_.blocks(names));
+  search::MergeInput input{.terms = {}, .entries = std::move(entries), .kept = std::move(kept)};
+  for (const auto& name : names) input.terms.push_back(std::move(blocks[name]));
+  co_return input;
+}
+
+// Puts new segments, those that are not empty, in the place of [begin, end). False if somebody else was
+// faster.
+Async<bool> Indexer::exchange(Manifest next, size_t begin, size_t end, std::vector<search::Merged> merged) {
   const auto now = mail_.now() / kSecond;
   for (size_t i = begin; i < end; ++i)
     next.condemned.push_back({.segment = next.segments[i], .since = now, .documents = false});
   const auto first = next.segments.begin() + static_cast<ptrdiff_t>(begin);
   const auto place = next.segments.erase(first, next.segments.begin() + static_cast<ptrdiff_t>(end));
-  std::optional<search::SegmentInfo> made;
-  if (!merged.entries.empty()) {
+  std::vector<search::SegmentInfo> made;
+  for (auto& one : merged) {
+    if (one.entries.empty()) continue;
     TABELLA_CO_ASSIGN(auto segment,
-                      co_await index_.write_segment(std::move(merged.blocks), std::move(merged.entries)));
-    next.segments.insert(place, segment);
-    made = std::move(segment);
+                      co_await index_.write_segment(std::move(one.blocks), std::move(one.entries)));
+    made.push_back(std::move(segment));
   }
+  next.segments.insert(place, made.begin(), made.end());
   TABELLA_CO_ASSIGN(auto committed, co_await index_.commit(std::move(next)));
-  if (committed) ++merged_;
-  if (committed || !made) co_return store::Result<void>();
-  TABELLA_CO_TRY(co_await drop_unused(std::move(*made)));
-  co_return store::Result<void>();
+  if (committed) co_return true;
+  for (auto& segment : made) {
+    TABELLA_CO_TRY(co_await drop_unused(std::move(segment)));
+  }
+  co_return false;
+}
+
+// Those of the messages that are there, as a segment to be merged.
+Async<search::MergeInput> Indexer::read_messages(std::vector<std::string> ids, Pace& pace) {
+  search::SegmentBuilder builder;
+  for (size_t at = 0; at < ids.size(); at += Mail::kLoadedAtOnce) {
+    const auto some = std::span(ids).subspan(at, std::min(Mail::kLoadedAtOnce, ids.size() - at));
+    TABELLA_CO_ASSIGN(auto messages, co_await mail_.load_some({some.begin(), some.end()}, Load::whole));
+    std::vector<search::Document> documents;
+    for (const auto& message : messages) {
+      co_await pace.go_on();
+      documents.push_back(add_to(builder, message));
+      for (const auto& label : labels_of(message)) {
+        TABELLA_CO_TRY(co_await index_.add_label(label, message.id, message.expires));
+      }
+    }
+    TABELLA_CO_TRY(co_await index_.put_documents(documents));
+  }
+  co_return finish(builder);
+}
+
+// One place in the index at a time: a segment that they belong into is made anew with them, between two they
+// become one of their own.
+Async<bool> Indexer::take_late() {
+  Pace pace;
+  TABELLA_CO_ASSIGN(auto noted, co_await index_.late(kTakenAtOnce));
+  if (noted.empty()) co_return false;
+  TABELLA_CO_ASSIGN(auto snapshot, co_await Snapshot::take(index_, mail_.clock(), pace));
+  const auto& manifest = snapshot.manifest();
+  // Where the index is not yet, it may still find them by itself: that shows when it is past them.
+  if (noted.front() > manifest.indexed_to) co_return false;
+  const auto [segment, inside, ids] = first_place(manifest, noted);
+  auto missing = ids;
+  std::vector<search::MergeInput> inputs;
+  if (inside) {
+    TABELLA_CO_ASSIGN(auto input, co_await read_whole(manifest.segments[segment], snapshot.live(segment)));
+    // One that had been deleted, and was put again, is not among them.
+    std::erase_if(missing, [&](const std::string& id) {
+      const auto entry = std::ranges::lower_bound(input.entries, id, {}, &search::Entry::id);
+      return entry != input.entries.end() && entry->id == id &&
+             input.kept.test(static_cast<size_t>(entry - input.entries.begin()));
+    });
+    inputs.push_back(std::move(input));
+  }
+  TABELLA_CO_ASSIGN(auto late, co_await read_messages(std::move(missing), pace));
+  if (const auto count = late.entries.size(); count > 0) {
+    inputs.push_back(std::move(late));
+    TABELLA_CO_ASSIGN(auto exchanged, co_await exchange(manifest, segment, segment + (inside ? 1 : 0),
+                                                        merge_and_split(inputs)));
+    if (!exchanged) co_return true;
+    indexed_ += count;
+    TABELLA_CO_TRY(co_await index_.remove_gone(ids));
+  }
+  TABELLA_CO_TRY(co_await index_.remove_late(ids));
+  co_return true;
 }
 
 // Somebody else was faster: the segment was made for nothing.

@@ -47,12 +47,17 @@ class Indexer {
   store::Async<void> index_all(size_t messages, const Progress& progress);
 
   store::Async<bool> take_in();        // settled messages
+  store::Async<bool> take_late();      // messages that came when the index was past them
   store::Async<bool> merge_some();     // segments that are small, or hold much that is gone
   store::Async<bool> clear_away();     // segments that nobody reads any more
   store::Async<bool> forget_gone();    // notes about documents that no segment has
   store::Async<bool> keep_to_limit();  // the oldest, where there are too many
   store::Async<bool> drop_unused(search::SegmentInfo segment);
   store::Async<void> replace(search::Manifest next, size_t begin, size_t end);
+  store::Async<bool> exchange(search::Manifest next, size_t begin, size_t end,
+                              std::vector<search::Merged> merged);
+  store::Async<search::MergeInput> read_whole(search::SegmentInfo segment, search::Slots kept);
+  store::Async<search::MergeInput> read_messages(std::vector<std::string> ids, Pace& pace);
 
   Mail& mail_;
   search::Index& index_;

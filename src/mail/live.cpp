@@ -164,8 +164,8 @@ awaitable<void> Api::v3_assert(Call& call) {
   Pace pace;
   const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   while (true) {
-    auto page = co_await mail_.find(assertion->filter, 0, kChecked, Load::keys,
-                                    SteadyClock::now() + kKeepAlive, Total::exact);
+    auto page =
+        co_await mail_.find(assertion->filter, 0, kChecked, Load::keys, SteadyClock::now() + kKeepAlive);
     if (!page) co_return answer_error(call.response, page.error());
     auto wrong = count_failures(*assertion, page->total);
     for (const auto& message : page->messages) {
@@ -190,7 +190,7 @@ awaitable<void> Api::v3_assert(Call& call) {
         for (const auto& sentence : wrong) append_json_string(failed.element(), sentence);
       }
       JsonArrayWriter ids(object.key("messages"));
-      for (const auto& message : page->messages) append_json_string(ids.element(), message.id);
+      for (const auto& message : page->messages) append_json_string(ids.element(), url_spelling(message.id));
       co_return;
     }
     while (!stopping_ && SteadyClock::now() < deadline)

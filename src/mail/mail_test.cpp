@@ -12,6 +12,7 @@
 #include "mail/mailhog.h"
 #include "mail/query.h"
 #include "mail/service.h"
+#include "mail/shown.h"
 #include "mime/message.h"
 #include "mime/utf8.h"
 #include "support/empty_store.h"
@@ -35,6 +36,14 @@ TEST(Id, TellsItsPartition) {
 TEST(Id, SortsByTime) {
   EXPECT_LT(make_id(999, "h"), make_id(1'000, "h"));
   EXPECT_LT(make_id(kDocumented, "h"), id_prefix(kDocumented + 1));
+}
+
+TEST(Id, IsSpelledWithoutABarInUrls) {
+  EXPECT_EQ(url_spelling("1564364816345567660|a|b~c@h"), "1564364816345567660~a|b~c@h");
+  for (const auto* id : {"1564364816345567660|msg1@localhost", "7|~@h", "random@host", "", "123", "|x"}) {
+    EXPECT_EQ(id_of_spelling(url_spelling(id)), id);
+    EXPECT_EQ(id_of_spelling(id), id) << "either is understood";
+  }
 }
 
 TEST(Partitions, IncludeTheOldestPartialOne) {
@@ -129,6 +138,7 @@ TEST(Query, MeansWhatItSays) {
                             "-missing",
                             "!missing cafe",
                             "tag:fun",
+                            "is:tagged",
                             "inbox:rcpt@y.org",
                             "is:unread",
                             "-is:read",
@@ -143,9 +153,9 @@ TEST(Query, MeansWhatItSays) {
                             "e t",
                             "-before:2019-07-29"})
     EXPECT_TRUE(finds(mail, query)) << query;
-  for (const auto* query : {"nowhere", "from:bob", "to:ann", "subject:eight", "-cafe", "tag:fu", "inbox:rcpt",
-                            "is:read", "larger:1M", "has:attachment", "before:2019-07-29", "after:2019-07-30",
-                            "\"from:ann\"", "weird:thing", "\"tonight see\""})
+  for (const auto* query : {"nowhere", "from:bob", "to:ann", "subject:eight", "-cafe", "tag:fu", "-is:tagged",
+                            "inbox:rcpt", "is:read", "larger:1M", "has:attachment", "before:2019-07-29",
+                            "after:2019-07-30", "\"from:ann\"", "weird:thing", "\"tonight see\""})
     EXPECT_FALSE(finds(mail, query)) << query;
 }
 
@@ -204,6 +214,43 @@ TEST(Assertion, NamesWhatIsWrong) {
   found.push_back(message("X-Kind: b\r\nSubject: spam\r\n\r\n"));
   EXPECT_EQ(count_failures(*assertion, 2).size(), 1u);
   EXPECT_EQ(message_failures(*assertion, found[1]).size(), 2u);
+}
+
+TEST(Assertion, KnowsTheTextOfMailThatIsOnlyHtml) {
+  const auto assertion = parse_assertion(
+      R"({"each": {"text": {"contains": "your code is 42", "not_contains": "<b>"}}})", TimePoint());
+  ASSERT_TRUE(assertion) << assertion.error();
+  const auto html = message("Content-Type: text/html\r\n\r\n<p>your code is <b>42</b></p>\r\n");
+  EXPECT_TRUE(message_failures(*assertion, html).empty());
+}
+
+constexpr std::string_view kWithPicture =
+    "Content-Type: multipart/related; boundary=b\r\n\r\n--b\r\nContent-Type: text/html\r\n\r\n";
+constexpr std::string_view kPicture =
+    "\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <p@x>\r\nContent-Transfer-Encoding: "
+    "base64\r\n\r\niVBORw0K\r\n--b\r\nContent-Type: image/svg+xml\r\nContent-ID: "
+    "<s>\r\n\r\n<svg/>\r\n--b--\r\n";
+
+TEST(ShownHtml, HasItsPicturesInIt) {
+  const auto raw = std::string(kWithPicture) +
+                   "<img src='cid:p@x'><img src='cid:p%40x'><img src='cid:s'><img src='cid:none'>" +
+                   std::string(kPicture);
+  const auto html = shown_html(mime::parse(raw));
+  const auto picture = std::string("<img src=\"data:image/png;base64,iVBORw0K\">");
+  EXPECT_NE(html.find(picture + picture), std::string::npos) << html;
+  EXPECT_EQ(html.find("svg"), html.npos) << "it could do more than be looked at";
+}
+
+TEST(ShownHtml, IsNotMuchLargerThanTheMessageHoweverOftenItRefersToAPicture) {
+  std::string raw(kWithPicture);
+  for (int i = 0; i < 100'000; ++i) raw += "<img src='cid:p@x'>";
+  EXPECT_LT(shown_html(mime::parse(raw + std::string(kPicture))).size(), 8u << 20);
+}
+
+TEST(Downloads, KeepTheirCharset) {
+  EXPECT_EQ(download_type("text/plain", "iso-8859-15"), "text/plain; charset=iso-8859-15");
+  EXPECT_EQ(download_type("text/plain", "x\r\nSet-Cookie: a=b"), "text/plain");
+  EXPECT_EQ(download_type("", "utf-8"), "application/octet-stream");
 }
 
 // However it is cut into pieces, no character is, and what is no UTF-8 is replaced as it would be in one.

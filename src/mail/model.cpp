@@ -199,7 +199,9 @@ std::optional<Granularity> granularity_of(std::string_view partition) {
 }  // namespace
 
 store::TablePlan messages_plan(const std::string& table) {
-  return store::plan_table(table, {{kPartition, Type::S}, {kId, Type::S}}, "Expires");
+  auto plan = store::plan_table(table, {{kPartition, Type::S}, {kId, Type::S}}, "Expires");
+  plan.definition.stream = store::StreamView::keys_only;  // mail/reconciler.h
+  return plan;
 }
 
 std::optional<Item> to_item(const Message& message, const std::string& hostname) {
@@ -246,6 +248,15 @@ std::optional<Message> to_message(item::ItemView row) {
     for (item::Elements elements(*tags); elements.next();) message.tags.emplace_back(elements.content());
   std::ranges::sort(message.tags);
   return message;
+}
+
+std::optional<MessageKey> to_key(item::ItemView row) {
+  const auto partition = store::text_of(row, kPartition);
+  auto id = store::text_of(row, kId);
+  const auto created = created_of(id);
+  const auto granularity = granularity_of(partition);
+  if (!created || !granularity || partition_of(*created, *granularity) != partition) return std::nullopt;
+  return MessageKey{.id = std::move(id), .created = *created, .granularity = *granularity};
 }
 
 std::vector<std::string> without_message() {

@@ -51,6 +51,14 @@ std::vector<item::Item> to_chunks(const Message& message);
 // Nothing if it is no message.
 std::optional<Message> to_message(item::ItemView row);
 
+// What the key of a row says; nothing if it is none of a message.
+struct MessageKey {
+  std::string id;
+  Nanoseconds created = 0;
+  Granularity granularity = Granularity::day;
+};
+std::optional<MessageKey> to_key(item::ItemView row);
+
 // The attributes that it takes to know of a message and to delete it: all but its text, and little to read.
 std::vector<std::string> without_message();
 

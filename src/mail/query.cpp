@@ -151,8 +151,11 @@ using Parsed = std::expected<void, std::string>;
 Parsed add_is(Filter& filter, const std::string& value, bool negated) {
   if (value == "read" || value == "unread")
     filter.labels.push_back({.word = kReadLabel, .negated = (value == "unread") != negated});
+  else if (value == "tagged")
+    filter.labels.push_back({.word = tag_label(""), .negated = negated, .prefix = true});
   else
-    return std::unexpected(fmt::format("is:{} is not known; there is is:read and is:unread", value));
+    return std::unexpected(
+        fmt::format("is:{} is not known; there is is:read, is:unread and is:tagged", value));
   return {};
 }
 

@@ -1,7 +1,7 @@
 // The search syntax, Mailpit's and a little more:
 //
 //   words "a phrase"  from: to: cc: bcc: reply-to: addressed: subject: message-id: attachment:
-//   tag: inbox:  is:read is:unread  has:attachment has:inline  before: after:  larger: smaller:
+//   tag: inbox:  is:read is:unread is:tagged  has:attachment has:inline  before: after:  larger: smaller:
 //
 // All must hold; - or ! in front turns one around.
 #pragma once

@@ -39,7 +39,7 @@ Mail::Mail(store::Store& store, const Clock& clock, ServiceOptions options)
       clock_(clock),
       options_(std::move(options)),
       index_(store, options_.index),
-      granularities_(own_trait() | 1u << static_cast<unsigned>(Granularity::day)),
+      granularities_(static_cast<unsigned>(trait_of(options_.granularity) | trait_of(Granularity::day))),
       settle_(options_.settle.count()) {}
 
 std::vector<store::TablePlan> Mail::plans(const ServiceOptions& options) {
@@ -127,15 +127,24 @@ bool Mail::is_in_time(Elapsed took) const {
   return alone || took < settle / 2;
 }
 
-// Makes the indexers of all processes stay so far behind.
-Async<void> Mail::ask_for_settle(std::chrono::milliseconds settle) {
+// Makes known to all processes which partitions there are, and how far their indexers are to stay behind.
+Async<void> Mail::ask_for(uint64_t traits, std::chrono::milliseconds settle) {
   while (true) {
     TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
     observe(manifest);
-    if (manifest.settle >= settle.count()) co_return store::Result<void>();
-    manifest.settle = settle.count();
+    if ((manifest.traits & traits) == traits && manifest.settle >= settle.count())
+      co_return store::Result<void>();
+    manifest.traits |= traits;
+    manifest.settle = std::max<int64_t>(manifest.settle, settle.count());
     TABELLA_CO_TRY(co_await index_.commit(std::move(manifest)));
   }
+}
+
+Async<void> Mail::join() { return ask_for(trait_of(options_.granularity), options_.settle); }
+
+Async<void> Mail::expect(Granularity granularity) {
+  if (granularities_ & trait_of(granularity)) co_return store::Result<void>();
+  co_return co_await ask_for(trait_of(granularity), options_.settle);
 }
 
 Async<std::string> Mail::take(smtp::Envelope envelope) {
@@ -165,7 +174,7 @@ Async<std::string> Mail::take(smtp::Envelope envelope) {
     log::warning("the store took long to keep a message: it is stored again as a newer one");
     auto removed = co_await remove_item(message);
     const auto needed = 3 * std::chrono::ceil<std::chrono::milliseconds>(*took);
-    if (removed) removed = co_await ask_for_settle(std::min(needed, kLongestSettle));
+    if (removed) removed = co_await ask_for(0, std::min(needed, kLongestSettle));
     if (removed && tries < kMostTries) continue;
     ++failed_;
     if (!removed) co_return error_of(removed);
@@ -184,18 +193,6 @@ void Mail::observe(const search::Manifest& manifest) {
   const auto indexed = created_of(manifest.indexed_to).value_or(0);
   auto last = last_time_.load();
   while (last < indexed && !last_time_.compare_exchange_weak(last, indexed)) {
-  }
-}
-
-Async<void> Mail::join() {
-  while (true) {
-    TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
-    observe(manifest);
-    if ((manifest.traits & own_trait()) && manifest.settle >= options_.settle.count())
-      co_return store::Result<void>();
-    manifest.traits |= own_trait();
-    manifest.settle = std::max<int64_t>(manifest.settle, options_.settle.count());
-    TABELLA_CO_TRY(co_await index_.commit(std::move(manifest)));
   }
 }
 

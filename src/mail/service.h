@@ -77,11 +77,7 @@ struct MessagePage {
   std::vector<Message> messages;   // the first of them: as many as may be in memory at once
   std::vector<std::string> later;  // the rest, still to be loaded
   size_t total = 0;
-  bool exact = true;  // the total; otherwise it counts some that only look as if they matched
 };
-
-// Whether a search may end with a total that is only nearly right, which takes less time.
-enum class Total { quick, exact };
 
 enum class Load {
   keys,  // nothing of the message: what it takes to delete it
@@ -113,7 +109,8 @@ class Mail {
   // `load`: keys or head.
   store::Async<MessagePage> list(size_t start, size_t limit, Load load, Deadline deadline);
   store::Async<MessagePage> find(const Filter& filter, size_t start, size_t limit, Load load,
-                                 Deadline deadline, Total total = Total::quick);
+                                 Deadline deadline);
+  // By its id, in any spelling, or by random@host alone: that one takes a look at every id there is.
   store::Async<std::optional<Message>> load(std::string id, Load load = Load::whole);
   // Those that are there, in the order of the ids. All in memory: only as many as have room there.
   static constexpr size_t kLoadedAtOnce = 25;
@@ -153,6 +150,10 @@ class Mail {
   // What a manifest says about the messages of others: which partitions they are in, and that ours come after
   // those that are indexed. Whoever reads one hands it over.
   void observe(const search::Manifest& manifest);
+  // That there are messages in partitions of that granularity: makes it known to all.
+  store::Async<void> expect(Granularity granularity);
+  // What the index has of messages that the table has not.
+  store::Async<void> forget(std::vector<std::string> ids);
 
   Nanoseconds now() const;
   void write_metrics(metrics::Exposition& out) const;
@@ -162,17 +163,17 @@ class Mail {
   class UnderWay;
 
   Nanoseconds next_time();
-  uint64_t own_trait() const { return 1u << static_cast<unsigned>(options_.granularity); }
+  static uint64_t trait_of(Granularity granularity) { return 1u << static_cast<unsigned>(granularity); }
   store::Async<Snapshot> snapshot(Pace& pace);
   store::Async<void> put_chunks_if_needed(Message& message);
   store::Async<Elapsed> put(Message& message);
   bool is_in_time(Elapsed took) const;
-  store::Async<void> ask_for_settle(std::chrono::milliseconds settle);
+  store::Async<void> ask_for(uint64_t traits, std::chrono::milliseconds settle);
   store::Async<void> remove_item(const Message& message);
   store::Async<void> remove_some(std::span<const std::string> ids, bool noted);
-  store::Async<void> forget(std::vector<std::string> ids);
   store::Async<std::map<std::string, Message>> read_rows(std::span<const std::string> ids,
                                                          std::vector<std::string> only);
+  store::Async<std::string> find_by_short_id(std::string short_id, Pace& pace);
   store::Async<void> load_page(MessagePage& page, Load load, Pace& pace);
   std::vector<std::string> partitions(std::string_view after, Granularity granularity) const;
   std::vector<std::string> partitions(std::string_view after) const;
@@ -182,8 +183,8 @@ class Mail {
   store::Query query_partition(const std::string& partition, const std::string& after) const;
   // The ids of the tail that match, newest first.
   store::Async<std::vector<std::string>> find_in_tail(const Filter& filter, std::string after, Pace& pace);
-  store::Async<MessagePage> find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,
-                                      Total total);
+  store::Async<MessagePage> find_once(const Filter& filter, size_t start, size_t limit, Load load,
+                                      Pace& pace);
 
   store::Store& store_;
   const Clock& clock_;

@@ -21,10 +21,10 @@ Async<void> Mail::remove_item(const Message& message) {
 }
 
 Async<bool> Mail::remove(std::string id) {
-  TABELLA_CO_ASSIGN(auto message, co_await load(id));
+  TABELLA_CO_ASSIGN(auto message, co_await load(std::move(id)));
   if (!message) co_return false;
   std::vector<std::string> ids;
-  ids.push_back(std::move(id));
+  ids.push_back(message->id);
   TABELLA_CO_TRY(co_await remove_many(std::move(ids)));
   co_return true;
 }
@@ -40,8 +40,7 @@ Async<void> Mail::remove_many(std::vector<std::string> ids, bool noted) {
   co_return store::Result<void>();
 }
 
-// What the index has of messages that the table has not: somebody else has deleted them, over the store's own
-// API.
+// Somebody else has deleted them, over the store's own API.
 Async<void> Mail::forget(std::vector<std::string> ids) {
   // The indexer takes the notes away once it has made their segments anew: long before that.
   constexpr int64_t kLong = 100LL * 365 * 86400;
@@ -122,8 +121,9 @@ Async<size_t> Mail::remove_found(Filter filter, Deadline deadline) {
 }
 
 Async<bool> Mail::set_read(std::string id, bool read) {
-  TABELLA_CO_ASSIGN(auto message, co_await load(id));
+  TABELLA_CO_ASSIGN(auto message, co_await load(std::move(id)));
   if (!message) co_return false;
+  id = message->id;
   TABELLA_CO_ASSIGN(const bool made, store::was_made(co_await store_.update_item(
                                          store::Update(options_.messages, key_of(id, message->granularity))
                                              .set(kRead, read)
@@ -135,8 +135,9 @@ Async<bool> Mail::set_read(std::string id, bool read) {
 }
 
 Async<bool> Mail::set_tags(std::string id, std::vector<std::string> tags) {
-  TABELLA_CO_ASSIGN(auto message, co_await load(id));
+  TABELLA_CO_ASSIGN(auto message, co_await load(std::move(id)));
   if (!message) co_return false;
+  id = message->id;
   std::ranges::sort(tags);
   tags.erase(std::ranges::unique(tags).begin(), tags.end());
   auto update = store::Update(options_.messages, key_of(id, message->granularity)).when(store::exists(kId));

@@ -17,8 +17,6 @@ namespace {
 constexpr size_t kMostRecent = 32u << 20;    // bytes of documents of the tail that are kept
 constexpr size_t kPageBytes = 4u << 20;      // of messages that a page has in memory, and a few more
 constexpr size_t kIndexedBytes = 64u << 20;  // of messages that are indexed together
-// How long a search goes on for an exact total, once it has its page.
-constexpr std::chrono::milliseconds kEnough{15};
 constexpr Nanoseconds kFurthestBack = 3660 * 86400 * kSecond;
 
 bool is_gone_segment(const store::Error& error) { return error.code == store::ErrorCode::resource_not_found; }
@@ -181,12 +179,12 @@ Async<MessagePage> Mail::list(size_t start, size_t limit, Load load, Deadline de
   co_return co_await find(any, start, limit, load, deadline);
 }
 
-Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, Load load, Deadline deadline,
-                              Total total) {
+Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, Load load,
+                              Deadline deadline) {
   Pace pace(deadline);
   // A segment that was merged away meanwhile: the next look sees the one that took its place.
   for (int tries = 0;; ++tries) {
-    auto page = co_await find_once(filter, start, limit, load, pace, total);
+    auto page = co_await find_once(filter, start, limit, load, pace);
     if (page || !is_gone_segment(page.error())) co_return page;
     if (tries == 3)
       co_return store::fail(store::ErrorCode::unavailable,
@@ -194,8 +192,7 @@ Async<MessagePage> Mail::find(const Filter& filter, size_t start, size_t limit, 
   }
 }
 
-Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace,
-                                   Total total) {
+Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t limit, Load load, Pace& pace) {
   TABELLA_CO_ASSIGN(auto taken, co_await snapshot(pace));
   MessagePage page;
   std::vector<std::string> ids;  // of the tail, then those of the page
@@ -216,10 +213,8 @@ Async<MessagePage> Mail::find_once(const Filter& filter, size_t start, size_t li
     TABELLA_CO_ASSIGN(auto entries, co_await taken.list(skip, limit - ids.size()));
     for (auto& entry : entries) ids.push_back(std::move(entry.id));
   } else {
-    const auto enough = total == Total::exact ? pace.deadline() : std::chrono::steady_clock::now() + kEnough;
-    TABELLA_CO_ASSIGN(auto found, co_await taken.find(filter, skip, limit - ids.size(), enough, pace));
+    TABELLA_CO_ASSIGN(auto found, co_await taken.find(filter, skip, limit - ids.size(), pace));
     page.total = in_tail + found.total;
-    page.exact = found.exact;
     for (auto& entry : found.entries) ids.push_back(std::move(entry.id));
   }
   page.ids = std::move(ids);
@@ -278,8 +273,32 @@ Async<void> Mail::complete(Message& message) {
   co_return store::Result<void>();
 }
 
+// Empty: there is no such message.
+Async<std::string> Mail::find_by_short_id(std::string wanted, Pace& pace) {
+  if (wanted.find('@') == std::string::npos) co_return std::string();
+  for (int tries = 0;; ++tries) {
+    TABELLA_CO_ASSIGN(auto taken, co_await snapshot(pace));
+    TABELLA_CO_ASSIGN(auto newest, co_await tail(taken.manifest().indexed_to, pace));
+    const auto in_tail = std::ranges::find(newest, wanted, short_id);
+    if (in_tail != newest.end()) co_return *in_tail;
+    Filter filter;
+    filter.entry = [&](const search::Entry& entry) { return short_id(entry.id) == wanted; };
+    auto found = co_await taken.find(filter, 0, 1, pace);
+    if (!found && is_gone_segment(found.error()) && tries < 3) continue;
+    if (!found) co_return error_of(found);
+    co_return found->entries.empty() ? std::string() : found->entries.front().id;
+  }
+}
+
 Async<std::optional<Message>> Mail::load(std::string id, Load load) {
-  if (!created_of(id)) co_return std::nullopt;
+  constexpr std::chrono::seconds kPatience{10};
+  id = id_of_spelling(id);
+  if (!created_of(id)) {
+    Pace pace(std::chrono::steady_clock::now() + kPatience);
+    TABELLA_CO_ASSIGN(auto found, co_await find_by_short_id(std::move(id), pace));
+    if (found.empty()) co_return std::nullopt;
+    id = std::move(found);
+  }
   std::vector<std::string> ids;
   ids.push_back(std::move(id));
   TABELLA_CO_ASSIGN(auto messages, co_await load_some(ids, load));

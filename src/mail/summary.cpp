@@ -1,6 +1,6 @@
 #include "mail/summary.h"
 
-#include "mime/html.h"
+#include "mail/shown.h"
 #include "mime/utf8.h"
 
 namespace tabella::mail {
@@ -17,12 +17,8 @@ void append_addresses(std::string& out, const std::vector<mime::Address>& addres
 std::string snippet(const mime::Message& parsed) {
   constexpr size_t kLooked = 16 * 1024;
   constexpr size_t kLongest = 200;
-  const auto* part = parsed.text() ? parsed.text() : parsed.html();
-  if (!part) return {};
-  auto text = part->text_within(kLooked);
-  if (part->content_type == "text/html") text = mime::html_to_text(text);
   std::string line;
-  for (const char c : text) {
+  for (const char c : shown_text(parsed, kLooked)) {
     const bool blank = static_cast<unsigned char>(c) <= 0x20;
     if (!blank)
       line.push_back(c);
@@ -36,7 +32,7 @@ std::string snippet(const mime::Message& parsed) {
 }
 
 void write_summary(JsonObjectWriter& object, const Message& message, const mime::Message& parsed) {
-  object.string("id", message.id);
+  object.string("id", url_spelling(message.id));
   object.string("created", time_text(message.created));
   object.number("expires", message.expires);
   object.string("message_id", parsed.message_id);

@@ -31,16 +31,14 @@ Rendered render(const Message& message) {
 }  // namespace
 
 store::Async<Rendered> render_for_webhook(Mail& mail, const webhook::Hook& hook, std::string id) {
-  auto message = co_await mail.load(id);
-  if (!message) co_return store::error_of(message);
-  if (!*message) co_return render_missing(mail, id);
+  TABELLA_CO_ASSIGN(auto message, co_await mail.load(id));
+  if (!message) co_return render_missing(mail, id);
   if (!hook.query.empty()) {
     const auto filter = parse_query(hook.query, mail.clock().now());
-    auto document = co_await mail.document(**message);
-    if (!document) co_return store::error_of(document);
-    if (!filter || !matches(*filter, **document, labels_of(**message))) co_return webhook::NotForThisHook{};
+    TABELLA_CO_ASSIGN(auto document, co_await mail.document(*message));
+    if (!filter || !matches(*filter, *document, labels_of(*message))) co_return webhook::NotForThisHook{};
   }
-  co_return render(**message);
+  co_return render(*message);
 }
 
 }  // namespace tabella::mail

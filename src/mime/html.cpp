@@ -22,26 +22,27 @@ constexpr std::array<std::string_view, 15> kDropped = {"applet", "audio",   "can
                                                        "script", "svg",     "template", "title",    "video"};
 static_assert(std::ranges::is_sorted(kDropped));
 
-constexpr std::array<std::string_view, 70> kAllowed = {
-    "a",          "abbr",   "address", "article", "aside",   "b",    "bdi",   "bdo",     "big",
-    "blockquote", "body",   "br",      "caption", "center",  "cite", "code",  "col",     "colgroup",
-    "dd",         "del",    "details", "dfn",     "div",     "dl",   "dt",    "em",      "figcaption",
-    "figure",     "font",   "footer",  "h1",      "h2",      "h3",   "h4",    "h5",      "h6",
-    "header",     "hr",     "i",       "img",     "ins",     "kbd",  "li",    "main",    "mark",
-    "nav",        "ol",     "p",       "pre",     "q",       "s",    "samp",  "section", "small",
-    "span",       "strike", "strong",  "sub",     "summary", "sup",  "table", "tbody",   "td",
-    "tfoot",      "th",     "thead",   "tr",      "tt",      "u",    "ul"};
+constexpr std::array<std::string_view, 73> kAllowed = {
+    "a",          "abbr",       "address", "area",    "article", "aside",  "b",    "bdi",     "bdo",
+    "big",        "blockquote", "body",    "br",      "caption", "center", "cite", "code",    "col",
+    "colgroup",   "dd",         "del",     "details", "dfn",     "div",    "dl",   "dt",      "em",
+    "figcaption", "figure",     "font",    "footer",  "h1",      "h2",     "h3",   "h4",      "h5",
+    "h6",         "header",     "hr",      "i",       "img",     "ins",    "kbd",  "label",   "li",
+    "main",       "map",        "mark",    "nav",     "ol",      "p",      "pre",  "q",       "s",
+    "samp",       "section",    "small",   "span",    "strike",  "strong", "sub",  "summary", "sup",
+    "table",      "tbody",      "td",      "tfoot",   "th",      "thead",  "tr",   "tt",      "u",
+    "ul"};
 static_assert(std::ranges::is_sorted(kAllowed));
 
-constexpr std::array<std::string_view, 31> kAttributes = {
-    "align",   "alt",    "bgcolor",  "border", "cellpadding", "cellspacing", "class",  "color",
-    "colspan", "cols",   "dir",      "face",   "headers",     "height",      "hspace", "lang",
-    "noshade", "nowrap", "reversed", "role",   "rowspan",     "rows",        "scope",  "size",
-    "span",    "start",  "title",    "valign", "value",       "vspace",      "width"};
-
-bool is_allowed_attribute(std::string_view name) {
-  return std::ranges::find(kAttributes, name) != kAttributes.end();
-}
+// Names that elements are known by (id, name, for, headers) are as the message has them: its styles and
+// anchors refer to them, and there is no script that could take an element for something else by its name.
+constexpr std::array<std::string_view, 37> kAttributes = {
+    "align",  "alt",     "bgcolor", "border", "cellpadding", "cellspacing", "class",    "color",
+    "cols",   "colspan", "coords",  "dir",    "face",        "for",         "headers",  "height",
+    "hspace", "id",      "lang",    "name",   "noshade",     "nowrap",      "reversed", "role",
+    "rows",   "rowspan", "scope",   "shape",  "size",        "span",        "start",    "title",
+    "usemap", "valign",  "value",   "vspace", "width"};
+static_assert(std::ranges::is_sorted(kAttributes));
 
 // Without comments and escapes, behind which things hide.
 std::string plain_css(std::string_view css) {
@@ -108,14 +109,15 @@ void append_attribute(std::string& out, std::string_view name, std::string_view 
 void append_tag(std::string& out, const HtmlToken& token, const PartUrl& part_url) {
   out.append("<").append(token.name);
   for (const auto& [name, value] : token.attributes) {
-    if (is_allowed_attribute(name)) {
+    if (is_one_of(kAttributes, name)) {
       append_attribute(out, name, value);
     } else if (name == "style") {
       append_attribute(out, name, clean_css(value));
-    } else if (name == "href" && token.name == "a") {
+    } else if (name == "href" && (token.name == "a" || token.name == "area")) {
       if (const auto link = clean_link(value); !link.empty()) {
         append_attribute(out, "href", link);
-        out.append(" target=\"_blank\" rel=\"noopener noreferrer nofollow\"");
+        // Within the message one stays where one is.
+        if (!link.starts_with('#')) out.append(" target=\"_blank\" rel=\"noopener noreferrer nofollow\"");
       }
     } else if (name == "src" && token.name == "img") {
       if (const auto source = clean_source(value, part_url); !source.empty())
@@ -125,6 +127,13 @@ void append_tag(std::string& out, const HtmlToken& token, const PartUrl& part_ur
     }
   }
   out.append(">");
+}
+
+void append_style(std::string& out, const HtmlToken& token, std::string_view css) {
+  out.append("<style");
+  for (const auto& [name, value] : token.attributes)
+    if (name == "media") append_attribute(out, name, value);
+  out.append(">").append(clean_css(css)).append("</style>");
 }
 
 // Past the end of an element that is dropped, however often it stands in itself.
@@ -204,7 +213,7 @@ std::string clean_html(std::string_view html, const PartUrl& part_url) {
         break;
       case Kind::start:
         if (token.name == "style") {
-          out.append("<style>").append(clean_css(tokens.raw_text("style"))).append("</style>");
+          append_style(out, token, tokens.raw_text("style"));
         } else if (is_one_of(kDropped, token.name)) {
           skip_element(tokens, token.name);
         } else if (is_one_of(kAllowed, token.name)) {

@@ -256,5 +256,14 @@ TEST(CleanHtml, KeepsWhatIsHarmless) {
   EXPECT_NE(cleaned("1 < 2 &lt; 3").find("1 &lt; 2 &lt; 3"), std::string::npos);
 }
 
+TEST(CleanHtml, KeepsTheNamesThatStylesAndAnchorsReferTo) {
+  for (const std::string_view kept :
+       {"<h1 id=\"top\">x</h1>", "<a name=\"end\">x</a>", "<a href=\"#end\">down</a>",
+        "<style>#top{color:red}</style>", "<style media=\"(max-width:600px)\">.x{width:100%}</style>",
+        "<td headers=\"h1\">x</td>", "<label for=\"a\">x</label>", "<img alt=\"x\" usemap=\"#m\">",
+        "<map name=\"m\"><area shape=\"rect\" coords=\"0,0,9,9\" href=\"#end\"></map>"})
+    EXPECT_NE(cleaned(kept).find(kept), std::string::npos) << kept << " -> " << cleaned(kept);
+}
+
 }  // namespace
 }  // namespace tabella::mime

@@ -14,13 +14,11 @@ awaitable<bool> BodyWriter::send(std::string& text) {
     size = fmt::format("{:x}\r\n", text.size());
     text.append("\r\n");
   }
-  // A slow line has its time; who only drips does not.
-  constexpr size_t kSlowest = 16 * 1024;  // bytes a second
   sent_ += text.size();
   const auto begun = std::chrono::steady_clock::now();
   bool written = co_await connection_.write_all({asio::buffer(size), asio::buffer(text)}, timeout_);
   waited_ += std::chrono::steady_clock::now() - begun;
-  if (waited_ > timeout_ + std::chrono::seconds(sent_ / kSlowest)) written = false;
+  if (waited_ > timeout_ + time_to_read(sent_)) written = false;
   text.clear();
   connection_.never_expire();  // until the next piece: whoever makes it answers for its own waits
   co_return written;

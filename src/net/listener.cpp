@@ -101,10 +101,8 @@ bool Connection::draining() const { return thread_.listener->draining; }
 
 awaitable<bool> Connection::write_all(std::array<asio::const_buffer, 2> buffers,
                                       std::chrono::milliseconds timeout) {
-  // A slow line has its time; who only drips does not.
-  constexpr size_t kSlowest = 16 * 1024;  // bytes a second
   size_t left = asio::buffer_size(buffers);
-  const auto at_last = thread_.now + timeout + std::chrono::seconds(left / kSlowest);
+  const auto at_last = thread_.now + timeout + time_to_read(left);
   while (left > 0) {
     expire_in(timeout);
     deadline_ = std::min(*deadline_, at_last);

@@ -29,6 +29,13 @@ struct ListenOptions {
 
 struct ListenerThread;  // listener.cpp's
 
+// How long a reader may take over so many bytes, besides the time that any has: a slow line has its time; who
+// only drips does not.
+inline std::chrono::seconds time_to_read(size_t bytes) {
+  constexpr size_t kSlowest = 16 * 1024;  // bytes a second
+  return std::chrono::seconds(bytes / kSlowest);
+}
+
 // An accepted connection. On one thread.
 class Connection {
  public:

@@ -26,6 +26,7 @@ constexpr const char* kManifest = "manifest";
 constexpr size_t kMostDirectories = 2048;
 constexpr size_t kMostInRow = 300 * 1024;  // of a document: an item holds 400 KB
 constexpr size_t kMostRows = 16;           // of a document
+constexpr int64_t kNever = 9'999'999'999;  // seconds: what is taken away long before that
 constexpr int64_t kSlack = 24 * 3600;      // rows of a segment outlive its documents, but not for long
 
 Row row_of(const std::string& part, const std::string& name) {
@@ -218,6 +219,23 @@ Async<void> Index::add_gone(const std::vector<std::pair<std::string, int64_t>>& 
 }
 Async<std::vector<std::string>> Index::gone() { return names_in("gone"); }
 Async<void> Index::remove_gone(const std::vector<std::string>& ids) { return remove_names("gone", ids); }
+Async<bool> Index::is_gone(const std::string& id) {
+  TABELLA_CO_ASSIGN(
+      auto got, co_await store_.get_item({.table = table_, .key = key_of("gone", id), .consistent = true}));
+  co_return got.item.has_value();
+}
+
+Async<void> Index::add_late(const std::string& id) {
+  TABELLA_CO_TRY(co_await store_.put_item({.table = table_, .item = row_with("late", id, {}, kNever)}));
+  co_return store::Result<void>();
+}
+Async<std::vector<std::string>> Index::late(size_t most) {
+  TABELLA_CO_ASSIGN(auto page, co_await store_.query(rows_of("late", static_cast<int64_t>(most))));
+  std::vector<std::string> ids;
+  for (const auto& row : page.items) ids.push_back(store::text_of(row, kName));
+  co_return ids;
+}
+Async<void> Index::remove_late(const std::vector<std::string>& ids) { return remove_names("late", ids); }
 
 Async<void> Index::add_label(std::string label, std::string id, int64_t expires) {
   TABELLA_CO_TRY(
@@ -238,11 +256,13 @@ Async<std::vector<std::string>> Index::labelled(const std::string& label) {
 }
 Async<std::vector<std::string>> Index::labels(int64_t now) { return names_in("labels", now); }
 
+store::Query Index::rows_of(const std::string& part, int64_t at_once) const {
+  return store::Query(table_).partition(kPart, part).consistent().limit(at_once);
+}
+
 Async<std::vector<std::string>> Index::names_in(std::string part, int64_t now) {
   constexpr int64_t kAtOnce = 2000;  // small as the rows are, a full page of them would take long
-  TABELLA_CO_ASSIGN(auto rows,
-                    co_await store::query_all(
-                        store_, store::Query(table_).partition(kPart, part).consistent().limit(kAtOnce)));
+  TABELLA_CO_ASSIGN(auto rows, co_await store::query_all(store_, rows_of(part, kAtOnce)));
   std::vector<std::string> names;
   for (const auto& row : rows)
     if (now == 0 || store::number_of(row, kExpires) > now) names.push_back(store::text_of(row, kName));

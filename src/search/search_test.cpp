@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "search/manifest.h"
 #include "search/segment.h"
 #include "search/terms.h"
+#include "search/verified.h"
 
 namespace tabella::search {
 namespace {
@@ -117,6 +119,55 @@ TEST(Segment, MergesIntoOneWithoutThoseThatAreGone) {
   EXPECT_EQ(merged.blocks.terms, wanted.terms);
   EXPECT_EQ(merged.blocks.entries, wanted.entries);
   EXPECT_EQ(merged.blocks.directory, wanted.directory);
+}
+
+TEST(Segment, MergesDocumentsThatComeBetweenOthers) {
+  std::vector<Document> documents;
+  for (size_t i = 0; i < 40; ++i)
+    documents.push_back(document(std::to_string(100 + i), {{'*', i % 3 == 0 ? "alpha" : "beta"}},
+                                 {i % 2 == 0 ? "inbox:even" : "inbox:odd"}));
+  SegmentBuilder expected;
+  std::array<SegmentBuilder, 3> parts;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    expected.add(documents[i]);
+    parts[i % 3].add(documents[i]);
+  }
+  std::vector<MergeInput> inputs;
+  for (auto& part : parts) {
+    auto entries = part.entries();
+    const auto count = entries.size();
+    inputs.push_back(
+        {.terms = part.finish().terms, .entries = std::move(entries), .kept = Slots(count, true)});
+  }
+  const auto merged = merge(std::move(inputs));
+  const auto wanted = expected.finish();
+  EXPECT_EQ(merged.blocks.terms, wanted.terms);
+  EXPECT_EQ(merged.blocks.entries, wanted.entries);
+}
+
+TEST(Verified, RemembersWhatWasLookedAtAndForgetsTheOldest) {
+  Verified verified(100'000);
+  Verdict seen(1000);
+  seen.looked_at.set(3);
+  seen.looked_at.set(4);
+  seen.matching.set(4);
+  verified.add("segment", "text", seen);
+  Verdict more(1000);
+  more.looked_at.set(999);
+  verified.add("segment", "text", more);
+  const auto known = verified.get("segment", "text", 1000);
+  EXPECT_EQ(known.looked_at.count(), 3u);
+  EXPECT_TRUE(known.matching.test(4));
+  EXPECT_EQ(known.matching.count(), 1u);
+  EXPECT_EQ(verified.get("segment", "other", 1000).looked_at.count(), 0u);
+  EXPECT_EQ(verified.get("another", "text", 1000).looked_at.count(), 0u);
+  for (int i = 0; i < 1000; ++i) {
+    verified.add("filler " + std::to_string(i), "text", seen);
+    verified.get("segment", "text", 1000);
+  }
+  EXPECT_EQ(verified.get("filler 0", "text", 1000).looked_at.count(), 0u);
+  EXPECT_EQ(verified.get("filler 999", "text", 1000).looked_at.count(), 2u);
+  EXPECT_EQ(verified.get("segment", "text", 1000).looked_at.count(), 3u) << "what is used stays";
 }
 
 TEST(Segment, KeepsItsEntriesInBlocks) {

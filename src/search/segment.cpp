@@ -276,21 +276,32 @@ class MergeCursor {
   bool done_ = false;
 };
 
+// Which document of which input comes when: those that stay, by id.
+std::vector<std::pair<size_t, size_t>> places_in_order(const std::vector<MergeInput>& inputs) {
+  std::vector<std::pair<size_t, size_t>> places;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t slot = 0; slot < inputs[i].entries.size(); ++slot)
+      if (inputs[i].kept.test(slot)) places.emplace_back(i, slot);
+  std::ranges::sort(places, {}, [&](const auto& place) -> const std::string& {
+    return inputs[place.first].entries[place.second].id;
+  });
+  return places;
+}
+
 }  // namespace
 
 Merged merge(std::vector<MergeInput> inputs) {
   Merged merged;
   std::vector<MergeCursor> cursors;
   cursors.reserve(inputs.size());
-  for (auto& input : inputs) {
-    std::vector<int64_t> slots(input.entries.size(), -1);
-    for (size_t i = 0; i < input.entries.size(); ++i) {
-      if (!input.kept.test(i)) continue;
-      slots[i] = static_cast<int64_t>(merged.entries.size());
-      merged.entries.push_back(std::move(input.entries[i]));
-    }
-    cursors.emplace_back(input, std::move(slots));
+  auto places = places_in_order(inputs);
+  std::vector<std::vector<int64_t>> new_slots;
+  for (const auto& input : inputs) new_slots.emplace_back(input.entries.size(), -1);
+  for (const auto& [input, slot] : places) {
+    new_slots[input][slot] = static_cast<int64_t>(merged.entries.size());
+    merged.entries.push_back(std::move(inputs[input].entries[slot]));
   }
+  for (size_t i = 0; i < inputs.size(); ++i) cursors.emplace_back(inputs[i], std::move(new_slots[i]));
   TermWriter writer;
   std::vector<uint32_t> slots;
   while (true) {
@@ -302,6 +313,7 @@ Merged merge(std::vector<MergeInput> inputs) {
     slots.clear();
     for (auto& cursor : cursors)
       if (!cursor.done() && cursor.term() == term) cursor.take(slots);
+    if (!std::ranges::is_sorted(slots)) std::ranges::sort(slots);
     if (!slots.empty()) writer.add(term, slots);
   }
   merged.blocks = put_together(std::move(writer), merged.entries);

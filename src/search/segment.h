@@ -128,7 +128,7 @@ struct Merged {
   std::vector<Entry> entries;
 };
 
-// The documents of all inputs, which follow each other in time, without those that do not stay.
+// The documents of all inputs by their ids, which no two share, without those that do not stay.
 Merged merge(std::vector<MergeInput> inputs);
 
 }  // namespace tabella::search

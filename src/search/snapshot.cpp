@@ -1,7 +1,7 @@
 #include "search/snapshot.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace tabella::search {
 
@@ -24,11 +24,26 @@ bool text_matches(const Filter& filter, const Pieces& document) {
   });
 }
 
+// One text for the same conditions, each time.
+std::string spelled(const std::vector<Filter::Text>& texts) {
+  std::string all;
+  for (const auto& text : texts)
+    all.append(text.negated ? "-" : "+")
+        .append(text.fields)
+        .append(1, '\0')
+        .append(text.text)
+        .append(1, '\0');
+  return all;
+}
+
 }  // namespace
 
 bool matches(const Filter& filter, const Document& document, const std::vector<std::string>& labels) {
   const auto has = [](const std::vector<std::string>& words, const Filter::Word& word) {
-    return (std::ranges::find(words, word.word) != words.end()) != word.negated;
+    const bool any = std::ranges::any_of(words, [&](const std::string& known) {
+      return word.prefix ? known.starts_with(word.word) : known == word.word;
+    });
+    return any != word.negated;
   };
   const Entry entry{
       .id = document.id, .expires = document.expires, .size = document.size, .flags = document.flags};
@@ -260,9 +275,24 @@ Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter&
   co_return store::Result<void>();
 }
 
+// In order.
+Async<std::vector<std::string>> Snapshot::ids_with(const Filter::Word& label) {
+  if (!label.prefix) co_return co_await index_->labelled(label.word);
+  TABELLA_CO_ASSIGN(auto names, co_await index_->labels());
+  std::vector<std::string> all;
+  for (const auto& name : names) {
+    if (!name.starts_with(label.word)) continue;
+    TABELLA_CO_ASSIGN(auto ids, co_await index_->labelled(name));
+    all.insert(all.end(), ids.begin(), ids.end());
+  }
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  co_return all;
+}
+
 Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
   for (const auto& label : filter.labels) {
-    TABELLA_CO_ASSIGN(auto ids, co_await index_->labelled(label.word));
+    TABELLA_CO_ASSIGN(auto ids, co_await ids_with(label));
     TABELLA_CO_ASSIGN(auto with, co_await locate(ids, pace));
     for (size_t i = 0; i < matching.size(); ++i)
       label.negated ? matching[i] -= with[i] : matching[i] &= with[i];
@@ -288,7 +318,55 @@ Async<void> Snapshot::narrow_by_entries(std::vector<Slots>& matching, const Filt
   co_return store::Result<void>();
 }
 
-Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Pace::Time enough, Pace& pace) {
+// Those that have all the terms need not have the text: what nobody has looked at yet is looked at now.
+Async<void> Snapshot::verify(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
+  const auto texts = spelled(filter.texts);
+  for (size_t i = matching.size(); i-- > 0;) {
+    if (matching[i].count() == 0) continue;
+    const auto& segment = manifest_.segments[i].id;
+    auto verdict = index_->verified().get(segment, texts, matching[i].size());
+    auto unseen = matching[i];
+    unseen -= verdict.looked_at;
+    if (unseen.count() > 0) {
+      auto looked = co_await look_at(i, unseen, filter, verdict, pace);
+      // What was seen so far counts also where the rest was not.
+      index_->verified().add(segment, texts, verdict);
+      if (!looked) co_return error_of(looked);
+    }
+    matching[i] &= verdict.matching;
+  }
+  co_return store::Result<void>();
+}
+
+Async<void> Snapshot::look_at(size_t segment, const Slots& unseen, const Filter& filter, Verdict& verdict,
+                              Pace& pace) {
+  std::vector<Slots> alone(segment + 1);
+  alone[segment] = unseen;
+  const auto all = newest_first(alone, 0, unseen.count());
+  for (size_t at = 0; at < all.size(); at += kChecksAtOnce) {
+    if (!co_await pace.go_on()) co_return too_late();
+    const auto begin = all.begin() + static_cast<ptrdiff_t>(at);
+    const auto end = all.begin() + static_cast<ptrdiff_t>(std::min(at + kChecksAtOnce, all.size()));
+    const std::vector<Place> places(begin, end);
+    TABELLA_CO_ASSIGN(auto entries, co_await entries_at(places));
+    std::vector<std::string> ids;
+    std::unordered_map<std::string_view, size_t> slots;
+    for (const auto& entry : entries) {
+      slots.emplace(entry.id, places[ids.size()].slot);
+      ids.push_back(entry.id);
+    }
+    const auto look = [&](const std::string& id, std::string_view texts) {
+      const auto slot = slots.find(id);
+      if (slot == slots.end()) return;
+      verdict.looked_at.set(slot->second);
+      if (text_matches(filter, texts)) verdict.matching.set(slot->second);
+    };
+    TABELLA_CO_TRY(co_await index_->look_at_documents(ids, look, pace));
+  }
+  co_return store::Result<void>();
+}
+
+Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Pace& pace) {
   auto matching = live_;
   bool exact = true;
   auto narrowed = co_await narrow_by_keys(matching, filter, pace);
@@ -296,40 +374,12 @@ Async<Found> Snapshot::find(const Filter& filter, size_t start, size_t limit, Pa
   if (narrowed) narrowed = co_await narrow_by_labels(matching, filter, pace);
   if (narrowed && (!filter.from.empty() || !filter.until.empty() || filter.entry))
     narrowed = co_await narrow_by_entries(matching, filter, pace);
+  if (narrowed && !exact) narrowed = co_await verify(matching, filter, pace);
   if (!narrowed) co_return error_of(narrowed);
   Found found;
   for (const auto& slots : matching) found.total += slots.count();
-  if (exact) {
-    TABELLA_CO_ASSIGN(auto entries, co_await entries_at(newest_first(matching, start, limit)));
-    found.entries = std::move(entries);
-    co_return found;
-  }
-  // Those that have all the terms need not have the text: it is looked at again, as far as there is time.
-  const auto candidates = newest_first(matching, 0, found.total);
-  size_t matched = 0;
-  size_t at = 0;
-  while (at < candidates.size()) {
-    if (found.entries.size() >= limit && std::chrono::steady_clock::now() >= enough) break;
-    if (!co_await pace.go_on()) co_return too_late();
-    const std::vector<Place> places(
-        candidates.begin() + static_cast<ptrdiff_t>(at),
-        candidates.begin() + static_cast<ptrdiff_t>(std::min(at + kChecksAtOnce, candidates.size())));
-    TABELLA_CO_ASSIGN(auto entries, co_await entries_at(places));
-    std::vector<std::string> ids;
-    for (const auto& entry : entries) ids.push_back(entry.id);
-    std::unordered_set<std::string> good;
-    const auto look = [&](const std::string& id, std::string_view texts) {
-      if (text_matches(filter, texts)) good.insert(id);
-    };
-    TABELLA_CO_TRY(co_await index_->look_at_documents(ids, look, pace));
-    for (auto& entry : entries) {
-      if (!good.contains(entry.id)) continue;
-      if (matched++ >= start && found.entries.size() < limit) found.entries.push_back(std::move(entry));
-    }
-    at += places.size();
-  }
-  found.exact = at == candidates.size();
-  found.total = matched + (candidates.size() - at);
+  TABELLA_CO_ASSIGN(auto entries, co_await entries_at(newest_first(matching, start, limit)));
+  found.entries = std::move(entries);
   co_return found;
 }
 

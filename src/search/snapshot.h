@@ -20,6 +20,7 @@ struct Filter {
   struct Word {
     std::string word;  // a key or a label
     bool negated = false;
+    bool prefix = false;  // of a label: any that begins with the word
   };
   std::vector<Text> texts;
   std::vector<Word> keys;
@@ -40,7 +41,6 @@ bool matches(const Filter& filter, const Document& document, const std::vector<s
 struct Found {
   std::vector<Entry> entries;  // newest first
   size_t total = 0;
-  bool exact = true;  // the total; otherwise it counts some that only look as if they matched
 };
 
 // On one thread, with an index that outlives it.
@@ -54,8 +54,8 @@ class Snapshot {
   const Slots& live(size_t segment) const { return live_[segment]; }
 
   store::Async<std::vector<Entry>> list(size_t start, size_t limit);
-  // Ends with ErrorCode::unavailable at the deadline. The total is exact if it can be found out by `enough`.
-  store::Async<Found> find(const Filter& filter, size_t start, size_t limit, Pace::Time enough, Pace& pace);
+  // Ends with ErrorCode::unavailable at the deadline; who asks again goes on from there.
+  store::Async<Found> find(const Filter& filter, size_t start, size_t limit, Pace& pace);
   // Where the ids are, of those that are in the index.
   store::Async<std::vector<Slots>> locate(const std::vector<std::string>& sorted_ids, Pace& pace);
   // Keys with how many documents have each.
@@ -72,6 +72,9 @@ class Snapshot {
   store::Async<void> narrow_by_keys(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
   store::Async<void> narrow_by_labels(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
   store::Async<void> narrow_by_entries(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
+  store::Async<void> verify(std::vector<Slots>& matching, const Filter& filter, Pace& pace);
+  store::Async<void> look_at(size_t segment, const Slots& unseen, const Filter& filter, Verdict& verdict,
+                             Pace& pace);
   store::Async<std::vector<Slots>> with_terms(std::vector<TermQuery> queries, const std::vector<Slots>& where,
                                               Pace& pace);
 
@@ -80,6 +83,7 @@ class Snapshot {
     size_t slot;
   };
   static std::vector<Place> newest_first(const std::vector<Slots>& slots, size_t start, size_t limit);
+  store::Async<std::vector<std::string>> ids_with(const Filter::Word& label);
   store::Async<std::vector<Entry>> entries_at(std::vector<Place> places);
 
   Index* index_;

@@ -314,8 +314,11 @@ Async<void> StreamReader::read_batch(Stream& stream, Held& held) {
   }
   // What was left off comes again, from the checkpoint on.
   held.iterator = all ? std::move(batch->next) : std::nullopt;
-  if (batch->records.empty() && held.iterator && may_go_on(held))
+  if (!held.iterator || !may_go_on(held)) co_return Result<>{};
+  if (batch->records.empty())
     co_await store_.wait_for_records(*held.iterator, std::min(options_.lease / 4, kLongestWait));
+  else if (std::ssize(batch->records) < options_.batch)
+    co_await pause(options_.gather);
   co_return Result<>{};
 }
 

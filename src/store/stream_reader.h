@@ -39,6 +39,9 @@ class StreamReader {
     std::string lease_table = "tabella-consumers";
     std::chrono::milliseconds lease{10'000};
     int64_t batch = 100;  // records between two checkpoints
+    // How long a reader that has caught up waits for more records, so that many cost one checkpoint. They
+    // come that much later.
+    std::chrono::milliseconds gather{0};
   };
 
   StreamReader(Store& store, const Clock& clock, Options options, Handler handler);

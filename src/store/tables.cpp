@@ -55,6 +55,11 @@ bool shows(const IndexDefinition& found, const IndexDefinition& planned) {
                              [&](const auto& name) { return std::ranges::find(held, name) != held.end(); });
 }
 
+// Whether a stream tells what another would.
+bool shows(StreamView found, StreamView planned) {
+  return found == planned || planned == StreamView::keys_only || found == StreamView::new_and_old_images;
+}
+
 // What stands between a plan and a table and cannot be changed by us; empty: nothing.
 std::string conflict(const TablePlan& plan, const TableDescription& table) {
   const auto& planned = plan.definition;
@@ -72,7 +77,7 @@ std::string conflict(const TablePlan& plan, const TableDescription& table) {
   for (const auto& index : planned.local_indexes.value_or(std::vector<IndexDefinition>()))
     if (!find_index(table.local_indexes, index.name))
       return fmt::format("the table {} is there, without its local index {}", planned.name, index.name);
-  if (planned.stream && found.stream && *planned.stream != *found.stream)
+  if (planned.stream && found.stream && !shows(*found.stream, *planned.stream))
     return fmt::format("the stream of the table {} shows something else", planned.name);
   return {};
 }
