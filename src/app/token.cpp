@@ -61,9 +61,9 @@ Async<int> create(Tokens& tokens, const TokenOptions& options) {
   if (!made) co_return std::unexpected(made.error());
   fmt::print("{}\n", made->secret);
   std::fflush(stdout);
-  fmt::print(stderr, "This is the secret of token {}, which may {}{}. It is not shown again.\n",
-             made->token.id, fmt::join(made->token.scopes, ", "),
-             made->token.expires ? " until " + time_text(made->token.expires) : "");
+  fmt::print(stderr, "This is the secret of token {} ({}){}. It is not shown again.\n", made->token.id,
+             fmt::join(made->token.scopes, ", "),
+             made->token.expires ? ", good until " + time_text(made->token.expires) : "");
   if (!*before)
     fmt::print(stderr,
                "It is the first: within two seconds nobody comes in over HTTP any more without a token, a "
