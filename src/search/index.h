@@ -31,6 +31,7 @@
 #include "search/pace.h"
 #include "search/segment.h"
 #include "search/verified.h"
+#include "store/rows.h"
 #include "store/store.h"
 #include "store/tables.h"
 
