@@ -73,9 +73,9 @@ class Tokens(unittest.TestCase):
 
 
 class Sessions(unittest.TestCase):
-    def log_in(self, server, password="secret", **more):
-        body = urllib.parse.urlencode({"user": "ann", "password": password, **more})
-        return server.request("POST", "/login", body, {"Content-Type": "application/x-www-form-urlencoded"})[0]
+    def log_in(self, server, password="secret", **query):
+        body = urllib.parse.urlencode({"user": "ann", "password": password})
+        return server.request("POST", "/login?" + urllib.parse.urlencode(query), body, {"Content-Type": "application/x-www-form-urlencoded"})[0]
 
     def test_a_cookie_stands_for_the_password_until_logout(self):
         with users_file() as users, MailServer("--auth-file", users.name) as server:
