@@ -44,7 +44,7 @@ std::string shown_address(const std::vector<mime::Address>& addresses, const std
   return text;
 }
 
-std::string begin_page(const std::string& base, std::string_view title, std::string_view query) {
+std::string begin_html(const std::string& base, std::string_view title, std::string_view query) {
   return fmt::format(
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\"><title>{} · Tabella mail</title><style>{}</style>"
@@ -121,7 +121,7 @@ std::string message_page(const std::string& base, const Message& message, std::s
   const auto parsed = mime::parse(message.raw);
   const auto id = net::percent_encode(message.id);
   const auto api = fmt::format("{}/api/v3/messages/{}", base, id);
-  auto html = begin_page(base, parsed.subject, "");
+  auto html = begin_html(base, parsed.subject, "");
   html += fmt::format("<h2>{}</h2><table>",
                       escape_html(parsed.subject.empty() ? "(no subject)" : parsed.subject));
   const auto line = [&](std::string_view name, const std::string& value) {
@@ -178,7 +178,7 @@ awaitable<void> Api::page_list(Call& call) {
   const auto query = call.target.get("q");
   const auto start = number_in(call.target, "start", 0);
   const auto& base = options_.web_path;
-  auto html = begin_page(base, query.empty() ? "Messages" : query, query);
+  auto html = begin_html(base, query.empty() ? "Messages" : query, query);
   const auto filter = parse_query(query, mail_.clock().now());
   if (!filter) {
     html += fmt::format("<p class=\"empty\">{}</p>", escape_html(filter.error()));
@@ -249,7 +249,7 @@ awaitable<void> Api::page_release(Call& call) {
   OutgoingServer how{.email = field("email"), .host = field("host"), .port = field("port")};
   const auto released = co_await release_.release(*message, std::move(how));
   if (!released) {
-    auto html = begin_page(options_.web_path, "Not released", "");
+    auto html = begin_html(options_.web_path, "Not released", "");
     html +=
         fmt::format("<p class=\"empty\">It was not released: {}</p>", escape_html(released.error().message));
     answer_page(call.response, std::move(html));
