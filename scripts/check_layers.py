@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Holds src/ to src/layers.txt: rooms include only rooms below them, heavy headers stay with their owners, and
-every header compiles alone (--headers)."""
+"""Holds src/ to src/layers.txt: rooms include only rooms below them, heavy headers stay with their owners, no two files
+of a room have a local name in common (they may be compiled as one), and every header compiles alone (--headers)."""
 
+import collections
+import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 SRC = pathlib.Path(__file__).resolve().parent.parent / "src"
@@ -43,21 +46,82 @@ def check_includes(rooms, owners):
                     yield f"{name}: {included} belongs to {', '.join(sorted(allowed))}"
 
 
-def check_header(path):
-    name = path.relative_to(SRC).as_posix()
-    if "#pragma once" not in path.read_text():
-        return f"{name}: has no #pragma once"
-    result = subprocess.run(
-        ["clang++-19", "-std=c++23", "-fsyntax-only", "-I", str(SRC), "-DBOOST_ASIO_NO_DEPRECATED", "-x", "c++", str(path),
-         "-Wno-pragma-once-outside-header"], capture_output=True, text=True)
-    return None if result.returncode == 0 else f"{name}: does not compile alone:\n{result.stderr}"
+LOCAL = re.compile(r"^namespace \{\n(.*?)^\}  // namespace$", re.MULTILINE | re.DOTALL)
+DEFINED = re.compile(r"^(?:(?:struct|class|enum class|enum) (\w+)|using (\w+) =|[^\s#/}].*?\b(k[A-Z]\w*)(?:\{|\[| =)|[^\s#/}(=]*(?: [^\s(=]+)* [&*]?(\w+)\()", re.MULTILINE)
+
+
+def names_in(text):
+    return {next(filter(None, found)) for found in DEFINED.findall(text)}
+
+
+def check_local_names():
+    """A helper of one file would also hide a function of base/ from the others: those names are taken."""
+    taken = collections.defaultdict(dict)
+    for path in sorted(SRC.glob("base/*.h")):
+        for name in names_in(path.read_text()):
+            taken[None][name] = path.name
+    for path in sorted(SRC.rglob("*.cpp")):
+        group = (path.parent.name, path.name.endswith("_test.cpp"))
+        for name in set().union(*(names_in(text) for text in LOCAL.findall(path.read_text()))):
+            other = taken[group].setdefault(name, path.name) if name not in taken[None] else taken[None][name]
+            if other != path.name:
+                yield f"{path.relative_to(SRC)}: the local name {name} is also in {other}"
+
+
+def compile_header(source, *options):
+    result = subprocess.run(["clang++-19", "-std=c++23", "-I", str(SRC), "-DBOOST_ASIO_NO_DEPRECATED", "-Wno-pragma-once-outside-header",
+                             *options, str(source)], capture_output=True, text=True)
+    return result.stderr if result.returncode != 0 else None
+
+
+class HeaderCheck:
+    """Compiles every header alone. Most of that would be Boost again and again: what several headers include of it, by
+    themselves or through others of ours, is precompiled once. A header never sees more than it includes."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.headers = sorted(SRC.rglob("*.h"))
+        self.includes = {path.relative_to(SRC).as_posix(): INCLUDE.findall(path.read_text()) for path in self.headers}
+        shared = collections.Counter(self.boost_of(name) for name in self.includes)
+        self.precompiled = {headers: self.folder / f"{number}.pch" for number, (headers, count) in enumerate(shared.items()) if headers and count >= 4}
+
+    def reached_from(self, name, reached):
+        for included in self.includes.get(name, []):
+            if included not in reached:
+                reached.add(included)
+                self.reached_from(included, reached)
+        return reached
+
+    def boost_of(self, name):
+        return frozenset(header for header in self.reached_from(name, set()) if header.startswith("boost/"))
+
+    def precompile(self, headers):
+        pch = self.precompiled[headers]
+        source = pch.with_suffix(".h")
+        source.write_text("".join(f"#include <{header}>\n" for header in sorted(headers)))
+        if problem := compile_header(source, "-x", "c++-header", "-o", str(pch)):
+            raise SystemExit(problem)
+
+    def check(self, path):
+        name = path.relative_to(SRC).as_posix()
+        if "#pragma once" not in path.read_text():
+            return f"{name}: has no #pragma once"
+        usable = max((headers for headers in self.precompiled if headers <= self.boost_of(name)), key=len, default=None)
+        options = ["-include-pch", str(self.precompiled[usable])] if usable else []
+        problem = compile_header(path, "-fsyntax-only", *options, "-x", "c++")
+        return problem and f"{name}: does not compile alone:\n{problem}"
+
+    def problems(self):
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(self.precompile, self.precompiled))
+            return list(filter(None, pool.map(self.check, self.headers)))
 
 
 def main():
-    problems = list(check_includes(*read_rules()))
+    problems = [*check_includes(*read_rules()), *check_local_names()]
     if "--headers" in sys.argv:
-        with ThreadPoolExecutor(2) as pool:
-            problems += filter(None, pool.map(check_header, sorted(SRC.rglob("*.h"))))
+        with tempfile.TemporaryDirectory() as folder:
+            problems += HeaderCheck(folder).problems()
     print("\n".join(problems) or "layers are respected")
     sys.exit(bool(problems))
 

@@ -89,12 +89,15 @@ std::unique_ptr<OpenStore> open_remote(const RemoteStoreOptions& options, const 
   return std::make_unique<StoreElsewhere>(options, clock);
 }
 
-std::unique_ptr<OpenStore> open_for_command(const StoreOptions& options, const Clock& clock) {
+std::unique_ptr<OpenStore> open_for_command(const StoreOptions& options, const Clock& clock,
+                                            WhileServed while_served) {
   if (options.remote) return open_remote(*options.remote, clock);
   // A wrong folder should not become an empty store.
   if (!std::filesystem::exists(options.data / "CURRENT"))
     throw std::runtime_error(fmt::format("there is no store in {}", options.data.string()));
-  if (!engine::Database::is_in_use(options.data)) return open_embedded(options.data, {}, clock);
+  // Where that is not good enough, opening it says so.
+  if (while_served == WhileServed::refuse || !engine::Database::is_in_use(options.data))
+    return open_embedded(options.data, {}, clock);
   const auto url = served_at(options.data);
   auto endpoint = url.empty() ? std::unexpected(std::string("it does not say where it serves"))
                               : remote::parse_endpoint(url, "us-east-1");

@@ -49,9 +49,11 @@ struct EngineTuning {
 std::unique_ptr<OpenStore> open_embedded(const std::filesystem::path& folder, const EngineTuning& tuning,
                                          const Clock& clock);
 std::unique_ptr<OpenStore> open_remote(const RemoteStoreOptions& options, const Clock& clock);
-// For a command that is not the server: a folder must be there, and if a server has it open, the command goes
-// through that server's DynamoDB API.
-std::unique_ptr<OpenStore> open_for_command(const StoreOptions& options, const Clock& clock);
+// For a command that is not the server: a folder must be there. If a server has it open, the command goes
+// through that server's DynamoDB API, or is refused.
+enum class WhileServed { go_through_server, refuse };
+std::unique_ptr<OpenStore> open_for_command(const StoreOptions& options, const Clock& clock,
+                                            WhileServed while_served);
 
 // The server of a folder says where its DynamoDB API is, for as long as this lives.
 class ServingNote {

@@ -68,7 +68,7 @@ void rebuild(OpenStore& store, const Clock& clock, const ReindexOptions& options
 int reindex(const ReindexOptions& options) {
   try {
     const SystemClock clock;
-    const auto store = open_for_command(options.store, clock);
+    const auto store = open_for_command(options.store, clock, WhileServed::refuse);
     rebuild(*store, clock, options);
     store->close();
     return 0;

@@ -113,7 +113,7 @@ Async<int> act(store::Store& store, const Clock& clock, const TokenOptions& opti
 int token(const TokenOptions& options) {
   try {
     const SystemClock clock;
-    const auto store = open_for_command(options.store, clock);
+    const auto store = open_for_command(options.store, clock, WhileServed::go_through_server);
     boost::asio::io_context context(1);
     auto result =
         boost::asio::co_spawn(context, act(store->store(), clock, options), boost::asio::use_future);

@@ -13,7 +13,7 @@ using store::TableDescription;
 
 namespace {
 
-Result<> check_request(const CreateTableRequest& request) {
+Result<> check_new_table(const CreateTableRequest& request) {
   TABELLA_TRY(check_definition(request.definition));
   return check_tags(request.tags);
 }
@@ -21,7 +21,7 @@ Result<> check_request(const CreateTableRequest& request) {
 }  // namespace
 
 store::Async<TableDescription> Engine::create_table(CreateTableRequest request) {
-  TABELLA_CO_TRY(check_request(request));
+  TABELLA_CO_TRY(check_new_table(request));
   Result<TableDescription> result;
   const auto executed = co_await writer_.execute([&](WriteContext& context) {
     auto& definition = request.definition;

@@ -53,7 +53,7 @@ Result<std::vector<PreparedStatement>> prepare_statements(const ExecuteTransacti
   return statements;
 }
 
-std::string fingerprint_of(const ExecuteTransactionRequest& request) {
+std::string statements_fingerprint(const ExecuteTransactionRequest& request) {
   std::string all;
   for (const auto& statement : request.statements) {
     put_sized(all, statement.text);
@@ -119,7 +119,7 @@ store::Async<ExecuteTransactionResult> Engine::execute_transaction(ExecuteTransa
   Transaction transaction{.actions = std::move(actions), .capacity = request.capacity};
   if (request.token) {
     transaction.token = "s" + *request.token;
-    transaction.fingerprint = fingerprint_of(request);
+    transaction.fingerprint = statements_fingerprint(request);
   }
   TABELLA_CO_ASSIGN(auto written, co_await run(transaction));
   co_return ExecuteTransactionResult{.responses = {}, .capacity = std::move(written.capacity)};

@@ -37,7 +37,7 @@ Result<> check_size(ValueView value, KeyRole role) {
       "1024 bytes");
 }
 
-std::string_view kind_of(ValueView value) { return value.type() == Type::B ? "binary" : "string"; }
+std::string_view word_for_type(ValueView value) { return value.type() == Type::B ? "binary" : "string"; }
 
 Result<> check_put_key(const KeyAttribute& key, ItemView item, KeyRole role) {
   const auto value = item.find(key.name);
@@ -65,7 +65,7 @@ Result<> check_index_key(const IndexSchema& index, const KeyAttribute& key, Item
                     "is not supported. "
                     "The AttributeValue for a key attribute cannot contain an empty {} value. IndexName: {}, "
                     "IndexKey: {}",
-                    kind_of(*value), index.name(), key.name));
+                    word_for_type(*value), index.name(), key.name));
   return check_size(*value, role);
 }
 
@@ -83,7 +83,7 @@ Result<> check_key_value(const KeyAttribute& key, ValueView value, KeyRole role)
         fmt::format("One or more parameter values are not valid. The AttributeValue for a key attribute "
                     "cannot contain an empty {} "
                     "value. Key: {}",
-                    kind_of(value), key.name));
+                    word_for_type(value), key.name));
   return check_size(value, role);
 }
 

@@ -184,7 +184,7 @@ Result<std::optional<Ranges>> ranges_of(const ReadPlan& plan, const Statement& s
 
 // --- where a page ended
 
-uint64_t fingerprint_of(const store::Statement& statement) {
+uint64_t statement_fingerprint(const store::Statement& statement) {
   std::string all = statement.text;
   if (statement.parameters)
     for (const auto& parameter : *statement.parameters) put_sized(all, parameter);
@@ -194,7 +194,7 @@ uint64_t fingerprint_of(const store::Statement& statement) {
 // The statement's fingerprint, and the key as JSON: what comes back may be anything.
 std::string next_token(const store::Statement& statement, const item::Item& last) {
   std::string bytes;
-  put_u64(bytes, fingerprint_of(statement));
+  put_u64(bytes, statement_fingerprint(statement));
   item::append_item_json(bytes, last);
   return to_base64(bytes);
 }
@@ -208,7 +208,7 @@ Result<item::Item> start_of(const std::string& token, const store::Statement& st
   if (!json || json->kind() != JsonValue::Kind::object) return bad();
   auto key = item::read_item(*json);
   if (!key) return bad();
-  if (get_u64(*bytes) != fingerprint_of(statement)) return refuse("NextToken does not match request");
+  if (get_u64(*bytes) != statement_fingerprint(statement)) return refuse("NextToken does not match request");
   return std::move(*key);
 }
 

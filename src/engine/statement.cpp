@@ -62,7 +62,7 @@ Result<WriteAction> to_insert(PreparedStatement& statement, const Catalogue& cat
   return action;
 }
 
-WriteAction::Kind kind_of(Statement::Kind kind) {
+WriteAction::Kind write_kind_of(Statement::Kind kind) {
   switch (kind) {
     case Statement::Kind::insert: return WriteAction::Kind::put;
     case Statement::Kind::update: return WriteAction::Kind::update;
@@ -102,7 +102,7 @@ Result<WriteAction> to_action(PreparedStatement& statement, const store::Stateme
                               const Catalogue& catalogue) {
   const auto& tree = statement.tree();
   if (tree.kind == Statement::Kind::insert) return to_insert(statement, catalogue);
-  WriteAction action{.kind = kind_of(tree.kind),
+  WriteAction action{.kind = write_kind_of(tree.kind),
                      .return_old_on_failure = request.return_old_on_failure,
                      .missing_is_fine = tree.kind == Statement::Kind::remove};
   TABELLA_ASSIGN(action.table, find_table(catalogue, tree.table));

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxPayload = 4u << 20;
 
 // Two requests have the same one if they ask for the same, in whatever order their JSON stood.
-std::string fingerprint_of(const TransactWriteItemsRequest& request) {
+std::string writes_fingerprint(const TransactWriteItemsRequest& request) {
   std::string all;
   const auto text = [&](const std::optional<std::string>& t) {
     all.push_back(t ? '+' : '-');
@@ -114,7 +114,7 @@ store::Async<TransactWriteItemsResult> Engine::transact_write_items(TransactWrit
   Transaction transaction{.capacity = request.capacity, .collection_metrics = request.collection_metrics};
   if (request.token) {
     transaction.token = "w" + *request.token;
-    transaction.fingerprint = fingerprint_of(request);
+    transaction.fingerprint = writes_fingerprint(request);
   }
   TABELLA_CO_ASSIGN(auto actions, prepare_actions(request, caches_, catalogue_));
   transaction.actions = std::move(actions);

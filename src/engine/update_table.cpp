@@ -40,7 +40,7 @@ Result<> check_stream_request(const UpdateTableRequest& r) {
   return {};
 }
 
-Result<> check_request(const UpdateTableRequest& r) {
+Result<> check_table_update(const UpdateTableRequest& r) {
   const bool nothing = r.global_index_updates.empty() && !r.billing_mode && !r.throughput &&
                        !r.on_demand_throughput && !r.warm_throughput && !r.table_class && !r.encryption &&
                        !r.stream && !r.deletion_protection;
@@ -238,7 +238,7 @@ void change_settings(TableSchema& table, const UpdateTableRequest& r, TimePoint 
 }  // namespace
 
 store::Async<TableDescription> Engine::update_table(UpdateTableRequest request) {
-  TABELLA_CO_TRY(check_request(request));
+  TABELLA_CO_TRY(check_table_update(request));
 
   const auto add_index = [&](TableSchema& table, WriteContext& context,
                              const store::IndexDefinition& definition) -> Result<> {

@@ -16,7 +16,7 @@
 namespace tabella::engine {
 namespace {
 
-item::Item item_of(std::string_view json) {
+item::Item item_from_json(std::string_view json) {
   JsonDocument document;
   return *item::read_item(*document.parse(json));
 }
@@ -33,11 +33,11 @@ class Verify : public testing::Test {
     for (const char* json :
          {R"({"pk":{"S":"a"},"g":{"S":"x"},"ttl":{"N":"1900000000"},"n":{"N":"1"}})",
           R"({"pk":{"S":"b"},"g":{"S":"x"}})", R"({"pk":{"S":"c"},"l":{"L":[{"SS":["p"]}]}})"})
-      transaction.writes.push_back({.table = "items", .item = item_of(json)});
+      transaction.writes.push_back({.table = "items", .item = item_from_json(json)});
     run(engine.transact_write_items(transaction));
     for (int i = 2; i < 5; ++i) {
-      auto item = item_of(R"({"pk":{"S":"a"},"g":{"S":"x"},"ttl":{"N":"1900000000"},"n":{"N":")" +
-                          std::to_string(i) + "\"}}");
+      auto item = item_from_json(R"({"pk":{"S":"a"},"g":{"S":"x"},"ttl":{"N":"1900000000"},"n":{"N":")" +
+                                 std::to_string(i) + "\"}}");
       run(engine.put_item({.table = "items", .item = std::move(item), .options = {}}));
     }
     engine.close();
@@ -110,13 +110,15 @@ TEST_F(Verify, FindsWhatAnIndexHasTooMuch) {
 }
 
 TEST_F(Verify, FindsAnIndexThatIsBehind) {
-  EXPECT_TRUE(says(
-      after('x',
-            [](const Entries& all, Batch& batch) {
-              batch.put(all[0].first, item_of(R"({"pk":{"S":"b"},"g":{"S":"x"},"old":{"S":"y"}})").bytes());
-              batch.put(all[1].first, item_of(R"({"pk":{"S":"b"},"g":{"S":"x"},"old":{"S":"y"}})").bytes());
-            }),
-      "as it was before"));
+  EXPECT_TRUE(
+      says(after('x',
+                 [](const Entries& all, Batch& batch) {
+                   batch.put(all[0].first,
+                             item_from_json(R"({"pk":{"S":"b"},"g":{"S":"x"},"old":{"S":"y"}})").bytes());
+                   batch.put(all[1].first,
+                             item_from_json(R"({"pk":{"S":"b"},"g":{"S":"x"},"old":{"S":"y"}})").bytes());
+                 }),
+           "as it was before"));
 }
 
 TEST_F(Verify, FindsALostItem) {
@@ -145,14 +147,14 @@ TEST_F(Verify, FindsAnItemUnderAnotherKey) {
 }
 
 TEST_F(Verify, FindsAChangeWithoutARecord) {
-  EXPECT_TRUE(says(after('i',
-                         [](const Entries& all, Batch& batch) {
-                           for (const auto& [key, value] : all)
-                             if (item::ItemView(value).find("l"))
-                               batch.put(key,
-                                         item_of(R"({"pk":{"S":"c"},"l":{"L":[{"SS":["q"]}]}})").bytes());
-                         }),
-                   "is not as the last record of its stream says"));
+  EXPECT_TRUE(
+      says(after('i',
+                 [](const Entries& all, Batch& batch) {
+                   for (const auto& [key, value] : all)
+                     if (item::ItemView(value).find("l"))
+                       batch.put(key, item_from_json(R"({"pk":{"S":"c"},"l":{"L":[{"SS":["q"]}]}})").bytes());
+                 }),
+           "is not as the last record of its stream says"));
 }
 
 TEST_F(Verify, FindsALostRecord) {

@@ -43,10 +43,10 @@ std::optional<size_t> size_of(ValueView value) {
 }
 
 // `storage` keeps the bytes of a computed value alive.
-std::optional<ValueView> value_of(const Operand& operand, Lookup& item, std::string& storage) {
+std::optional<ValueView> operand_value(const Operand& operand, Lookup& item, std::string& storage) {
   if (operand.kind == Operand::Kind::value) return operand.value;
   if (operand.kind == Operand::Kind::path) return find(item, operand.path);
-  const auto argument = value_of(operand.arguments[0], item, storage);
+  const auto argument = operand_value(operand.arguments[0], item, storage);
   if (!argument) return std::nullopt;
   const auto size = size_of(*argument);
   if (!size) return std::nullopt;
@@ -74,8 +74,8 @@ bool holds(Comparator comparator, ValueView a, ValueView b) {
 bool compares(const Condition& condition, Lookup& item) {
   std::string storage_a;
   std::string storage_b;
-  const auto a = value_of(condition.operands[0], item, storage_a);
-  const auto b = value_of(condition.operands[1], item, storage_b);
+  const auto a = operand_value(condition.operands[0], item, storage_a);
+  const auto b = operand_value(condition.operands[1], item, storage_b);
   // Only <> holds for an attribute that is not there; a size that cannot be taken compares to nothing.
   if (!a || !b) {
     const bool sizes = condition.operands[0].kind == Operand::Kind::function ||
@@ -87,20 +87,20 @@ bool compares(const Condition& condition, Lookup& item) {
 
 bool is_between(const Condition& condition, Lookup& item) {
   std::string storage[3];
-  const auto value = value_of(condition.operands[0], item, storage[0]);
-  const auto low = value_of(condition.operands[1], item, storage[1]);
-  const auto high = value_of(condition.operands[2], item, storage[2]);
+  const auto value = operand_value(condition.operands[0], item, storage[0]);
+  const auto low = operand_value(condition.operands[1], item, storage[1]);
+  const auto high = operand_value(condition.operands[2], item, storage[2]);
   return value && low && high && holds(Comparator::greater_equal, *value, *low) &&
          holds(Comparator::less_equal, *value, *high);
 }
 
 bool is_in(const Condition& condition, Lookup& item) {
   std::string storage;
-  const auto value = value_of(condition.operands[0], item, storage);
+  const auto value = operand_value(condition.operands[0], item, storage);
   if (!value) return false;
   return std::any_of(condition.operands.begin() + 1, condition.operands.end(), [&](const Operand& operand) {
     std::string other_storage;
-    const auto other = value_of(operand, item, other_storage);
+    const auto other = operand_value(operand, item, other_storage);
     return other && item::equal(*value, *other);
   });
 }
@@ -125,11 +125,11 @@ bool contains(ValueView container, ValueView part) {
 
 bool function_holds(const Condition& condition, Lookup& item) {
   std::string storage_a;
-  const auto a = value_of(condition.operands[0], item, storage_a);
+  const auto a = operand_value(condition.operands[0], item, storage_a);
   if (condition.function == "attribute_exists") return a.has_value();
   if (condition.function == "attribute_not_exists") return !a.has_value();
   std::string storage_b;
-  const auto b = value_of(condition.operands[1], item, storage_b);
+  const auto b = operand_value(condition.operands[1], item, storage_b);
   if (!a || !b) return false;
   if (condition.function == "attribute_type") return item::type_name(a->type()) == b->content();
   if (condition.function == "contains") return contains(*a, *b);

@@ -131,7 +131,7 @@ Condition is_one_of(const std::string& name, std::span<const ValueView> values) 
   return either;
 }
 
-Condition is_in(const LegacyCondition& c) {
+Condition in_condition(const LegacyCondition& c) {
   std::vector<ValueView> values;
   for (const auto& value : arguments_of(c)) values.emplace_back(value);
   std::ranges::sort(values, {}, &ValueView::content);  // all scalars of one type
@@ -163,7 +163,7 @@ Condition to_condition(const LegacyCondition& c) {
     both.children.push_back(std::move(negation));
     return both;
   }
-  if (op == "IN") return is_in(c);
+  if (op == "IN") return in_condition(c);
   Condition condition = function({}, c);
   condition.kind = Condition::Kind::between;
   return condition;
@@ -175,7 +175,7 @@ Condition combine_all(const std::vector<LegacyCondition>& conditions, Combine co
   return all;
 }
 
-KeyPredicate::Operator key_operator(std::string_view op) {
+KeyPredicate::Operator legacy_key_operator(std::string_view op) {
   using Op = KeyPredicate::Operator;
   if (op == "EQ") return Op::equal;
   if (op == "LT") return Op::less;
@@ -224,7 +224,7 @@ Checked<std::vector<KeyPredicate>> from_key_conditions(const std::vector<LegacyC
   std::vector<KeyPredicate> predicates;
   for (const auto& c : conditions) {
     TABELLA_TRY(check_arguments(*c.comparison, arguments_of(c)));
-    KeyPredicate predicate{.attribute = c.attribute, .op = key_operator(*c.comparison)};
+    KeyPredicate predicate{.attribute = c.attribute, .op = legacy_key_operator(*c.comparison)};
     for (const auto& value : arguments_of(c)) predicate.values.emplace_back(value);
     predicates.push_back(std::move(predicate));
   }

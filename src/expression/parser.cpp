@@ -24,7 +24,7 @@ constexpr auto kUpdateKeywords = std::to_array<std::string_view>({"SET", "REMOVE
 constexpr const char* kRedundant = "The expression has redundant parentheses;";
 
 template <size_t N>
-bool contains(const std::array<std::string_view, N>& words, std::string_view word) {
+bool is_listed(const std::array<std::string_view, N>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
@@ -110,8 +110,8 @@ class Parser final : public Descent {
   Operand parse_function() {
     Operand function{.kind = Operand::Kind::function, .text = std::string(now().text)};
     at_ += 2;
-    const bool condition_function = contains(kConditionFunctions, function.text);
-    const bool update_function = contains(kUpdateFunctions, function.text);
+    const bool condition_function = is_listed(kConditionFunctions, function.text);
+    const bool update_function = is_listed(kUpdateFunctions, function.text);
     if (!condition_function && !update_function)
       note(faults_.unknown_function, fmt::format("Invalid function name; function: {}", function.text));
     else if (updating() ? condition_function : update_function)
@@ -141,7 +141,7 @@ class Parser final : public Descent {
     if (operand.kind != Operand::Kind::function) return;
     const bool fits = updating() ? operand.text == "if_not_exists" : operand.text == "size";
     const bool known =
-        contains(kConditionFunctions, operand.text) || contains(kUpdateFunctions, operand.text);
+        is_listed(kConditionFunctions, operand.text) || is_listed(kUpdateFunctions, operand.text);
     if (known && !fits) misused(operand.text);
   }
 

@@ -32,8 +32,8 @@ void append_constant(std::string& out, const Constant& constant, std::span<const
 namespace {
 
 // A view of the constant's value, from where it stands or out of `storage`.
-item::ValueView value_of(const Constant& constant, std::span<const std::string> parameters,
-                         std::deque<std::string>& storage) {
+item::ValueView constant_value(const Constant& constant, std::span<const std::string> parameters,
+                               std::deque<std::string>& storage) {
   if (constant.kind == Constant::Kind::literal) return item::ValueView(constant.flat);
   if (constant.kind == Constant::Kind::parameter) return item::ValueView(parameters[constant.parameter]);
   append_constant(storage.emplace_back(), constant, parameters);
@@ -50,7 +50,7 @@ Checked<BoundStatement> bind(const Statement& parsed, std::span<const std::strin
   std::vector<std::pair<std::string_view, item::ValueView>> values;
   for (size_t i = 0; i < parsed.constants.size(); ++i) references.push_back(fmt::format(":{}", i));
   for (size_t i = 0; i < parsed.constants.size(); ++i)
-    values.emplace_back(references[i], value_of(parsed.constants[i], parameters, *bound.storage));
+    values.emplace_back(references[i], constant_value(parsed.constants[i], parameters, *bound.storage));
   auto& statement = bound.statement;
   statement.constants.clear();
   if (statement.kind == Statement::Kind::insert) bound.item = values[statement.item].second;

@@ -28,7 +28,7 @@ void add_value(Content& content, const std::string& name, std::string value) {
   (values ? *values : content.headers[name]).push_back(std::move(value));
 }
 
-void append_json_text(std::string& out, std::string_view text) {
+void append_mailhog_text(std::string& out, std::string_view text) {
   if (is_valid_utf8(text))
     append_json_string(out, text);
   else
@@ -37,18 +37,18 @@ void append_json_text(std::string& out, std::string_view text) {
 
 void append_strings(std::string& out, const std::vector<std::string>& texts) {
   JsonArrayWriter array(out);
-  for (const auto& text : texts) append_json_text(array.element(), text);
+  for (const auto& text : texts) append_mailhog_text(array.element(), text);
 }
 
-void append_json_path(std::string& out, const std::string& address) {
+void append_mailhog_path(std::string& out, const std::string& address) {
   const auto path = split_path(address);
   JsonObjectWriter object(out);
   if (path.relays.empty())
     object.key("Relays").append("null");
   else
     append_strings(object.key("Relays"), path.relays);
-  append_json_text(object.key("Mailbox"), path.mailbox);
-  append_json_text(object.key("Domain"), path.domain);
+  append_mailhog_text(object.key("Mailbox"), path.mailbox);
+  append_mailhog_text(object.key("Domain"), path.domain);
   object.string("Params", "");
 }
 
@@ -80,7 +80,7 @@ class MessageJsonMaker {
 };
 
 void MessageJsonMaker::add_long_text(std::string_view text) {
-  if (text.size() <= kWrittenAtOnce) return append_json_text(out_, text);
+  if (text.size() <= kWrittenAtOnce) return append_mailhog_text(out_, text);
   out_.push_back('"');
   json_.pieces_.push_back({.json = std::exchange(out_, {}), .text = text});
   out_.push_back('"');
@@ -126,10 +126,10 @@ void MessageJsonMaker::add(const Message& message, const std::string& hostname) 
   {
     JsonObjectWriter object(out_);
     object.string("ID", message.id);
-    append_json_path(object.key("From"), message.from);
+    append_mailhog_path(object.key("From"), message.from);
     {
       JsonArrayWriter to(object.key("To"));
-      for (const auto& address : message.to) append_json_path(to.element(), address);
+      for (const auto& address : message.to) append_mailhog_path(to.element(), address);
     }
     room_ = 3 * raw.size() + (1u << 20);
     object.key("Content");
@@ -138,11 +138,11 @@ void MessageJsonMaker::add(const Message& message, const std::string& hostname) 
     object.key("MIME");
     add_mime(content);
     JsonObjectWriter envelope(object.key("Raw"));
-    append_json_text(envelope.key("From"), message.from);
+    append_mailhog_text(envelope.key("From"), message.from);
     append_strings(envelope.key("To"), message.to);
     envelope.key("Data");
     add_long_text(raw);
-    append_json_text(envelope.key("Helo"), message.helo);
+    append_mailhog_text(envelope.key("Helo"), message.helo);
   }
   json_.pieces_.push_back({.json = std::move(out_), .text = {}});
 }

@@ -1,5 +1,6 @@
 #include "net/router.h"
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -24,7 +25,7 @@ struct Router::Entry {
 struct Router::Node {
   std::map<std::string, std::unique_ptr<Node>, std::less<>> literal;
   std::unique_ptr<Node> captured;
-  std::map<std::string, Entry*, std::less<>> by_method;
+  std::vector<Entry*> entries;  // one for each method, as they were added
 };
 
 struct Router::Match {
@@ -33,12 +34,14 @@ struct Router::Match {
 
   Entry* by(std::string_view method) const {
     if (!node) return nullptr;
-    const auto found = node->by_method.find(method == "HEAD" ? std::string_view("GET") : method);
-    return found == node->by_method.end() ? nullptr : found->second;
+    const auto wanted = method == "HEAD" ? std::string_view("GET") : method;
+    const auto found =
+        std::ranges::find(node->entries, wanted, [](auto* entry) { return entry->route.method; });
+    return found == node->entries.end() ? nullptr : *found;
   }
   std::string methods() const {
     std::string text;
-    for (const auto& [method, entry] : node->by_method) text += method + ", ";
+    for (const auto* entry : node->entries) text += entry->route.method + ", ";
     return text + "OPTIONS";
   }
 };
@@ -59,8 +62,10 @@ void Router::add(Route route) {
     if (!next) next = std::make_unique<Node>();
     node = next.get();
   }
-  if (!node->by_method.emplace(entry->route.method, entry.get()).second)
+  if (std::ranges::any_of(node->entries,
+                          [&](auto* other) { return other->route.method == entry->route.method; }))
     throw std::logic_error(fmt::format("{} {} is served twice", entry->route.method, entry->route.path));
+  node->entries.push_back(entry.get());
   entries_.push_back(std::move(entry));
 }
 
@@ -81,7 +86,7 @@ std::string_view Router::path_of(std::string_view target, bool& at_root) const {
 // Words go before what captures; where they lead nowhere, the latter is tried.
 const Router::Node* Router::walk(const Node& node, std::span<const std::string> segments,
                                  std::vector<std::string>& captured) {
-  if (segments.empty()) return node.by_method.empty() ? nullptr : &node;
+  if (segments.empty()) return node.entries.empty() ? nullptr : &node;
   const auto& segment = segments.front();
   if (const auto literal = node.literal.find(segment); literal != node.literal.end())
     if (const auto* found = walk(*literal->second, segments.subspan(1), captured)) return found;

@@ -9,6 +9,7 @@
 #include "base/ids.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "net/transport.h"
 #include "smtp/data.h"
 
 namespace tabella::smtp {
@@ -17,7 +18,6 @@ using boost::asio::awaitable;
 
 namespace {
 
-constexpr size_t kReadSize = 16 * 1024;
 constexpr size_t kLongestCommand = 4 * 1024;
 constexpr size_t kLongestLogin = 12 * 1024;  // RFC 4954
 constexpr size_t kMostMistakes = 100;
@@ -87,7 +87,7 @@ awaitable<bool> Session::read_more() {
     end_ -= begin_;
     begin_ = 0;
   }
-  if (buffer_.size() < end_ + kReadSize) buffer_.resize(end_ + kReadSize);
+  if (buffer_.size() < end_ + net::kReadSize) buffer_.resize(end_ + net::kReadSize);
   const auto now = std::chrono::steady_clock::now();
   if (now >= until_) {
     co_await channel_.write("421 4.4.2 the session took too long; closing the connection\r\n");

@@ -269,7 +269,7 @@ void append_billing(JsonObjectWriter& json, const TableDescription& table) {
   protocol::write_on_demand(json, d.on_demand_throughput);
 }
 
-void append_stream(JsonObjectWriter& json, const TableDescription& table) {
+void append_stream_specification(JsonObjectWriter& json, const TableDescription& table) {
   if (const auto view = table.definition.stream) {
     JsonObjectWriter inner(json.key("StreamSpecification"));
     inner.boolean("StreamEnabled", true);
@@ -292,7 +292,7 @@ void append_description(std::string& out, const TableDescription& table) {
   json.number("TableSizeBytes", table.size_bytes);
   append_billing(json, table);
   json.boolean("DeletionProtectionEnabled", d.deletion_protection);
-  append_stream(json, table);
+  append_stream_specification(json, table);
   if (table.brief) return;
   protocol::append_attributes(json.key("AttributeDefinitions"), d.attributes);
   protocol::append_keys(json.key("KeySchema"), d.key_schema);

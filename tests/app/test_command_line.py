@@ -64,19 +64,19 @@ class CommandLineTest(unittest.TestCase):
 
     def test_a_folder_in_use_is_named(self):
         with Server() as server:
-            self.assert_refused(run("serve", "--data", server.folder, "--dynamodb", f"127.0.0.1:{free_port()}"), server.folder, "in use")
+            self.assert_refused(run("serve", "--data", server.folder, "--dynamodb", f"127.0.0.1:{free_port()}", "--smtp", "off", "--http", "off"), server.folder, "in use")
 
     def test_a_certificate_that_is_none_is_named(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.assert_refused(run("serve", "--data", folder, "--dynamodb", f"127.0.0.1:{free_port()}", "--tls-cert", "/nowhere.pem",
-                                    "--tls-key", "/nowhere.key"), "/nowhere.pem")
+            self.assert_refused(run("serve", "--data", folder, "--dynamodb", f"127.0.0.1:{free_port()}", "--smtp", "off", "--http", "off",
+                                    "--tls-cert", "/nowhere.pem", "--tls-key", "/nowhere.key"), "/nowhere.pem")
 
     def test_options_come_from_flags_then_variables_then_the_file(self):
         with tempfile.TemporaryDirectory() as folder:
             config = os.path.join(folder, "tabella.toml")
             ports = [free_port() for _ in range(3)]
             with open(config, "w") as file:
-                file.write(f'data = "{folder}/data"\ndynamodb = "127.0.0.1:{ports[0]}"\nthreads = 1\nhttp = "off"\naccess-key = ["a:b", "c:d"]\n')
+                file.write(f'data = "{folder}/data"\ndynamodb = "127.0.0.1:{ports[0]}"\nthreads = 1\nhttp = "off"\nsmtp = "off"\naccess-key = ["a:b", "c:d"]\n')
 
             def listens_on(*arguments, **environment):
                 process = subprocess.Popen([BINARY, "serve", "--config", config, *arguments], stdout=subprocess.PIPE,

@@ -77,7 +77,8 @@ class Process {
   int output_ = -1;
 };
 
-// A port that nothing listens on right now.
+// A port for a server of this test alone. It stays bound until the process ends: the system gives it to
+// nobody else, and a server that sets SO_REUSEADDR, as all do, may still listen on it.
 uint16_t free_port();
 
 }  // namespace tabella::test

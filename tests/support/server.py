@@ -11,10 +11,17 @@ import time
 BINARY = os.environ.get("TABELLA", os.path.join(os.path.dirname(__file__), "../../build/release/tabella"))
 
 
+probes = []
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port for a server of this test alone. The probe stays bound until the process ends: the system gives the port
+    to nobody else, and a server that sets SO_REUSEADDR, as all do, may still listen on it."""
+    probe = socket.socket()
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe.bind(("127.0.0.1", 0))
+    probes.append(probe)
+    return probe.getsockname()[1]
 
 
 class Server:

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
@@ -11,13 +10,6 @@ import { after, before, beforeEach, test } from 'node:test'
 const require = createRequire(join(process.env.MAIL_MODULES, 'package.json'))
 const mailhog = require('mailhog')
 const nodemailer = require('nodemailer')
-
-const freePort = () => new Promise((resolve) => {
-  const probe = createServer().listen(0, '127.0.0.1', () => {
-    const { port } = probe.address()
-    probe.close(() => resolve(port))
-  })
-})
 
 let folder, server, client, smtp, cert
 
@@ -27,16 +19,15 @@ before(async () => {
   const key = join(folder, 'key.pem')
   execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost',
     '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'], { stdio: 'ignore' })
-  smtp = await freePort()
-  const http = await freePort()
-  server = spawn(process.env.TABELLA, ['serve', '--data', join(folder, 'data'), '--dynamodb', `127.0.0.1:${await freePort()}`, '--smtp', `127.0.0.1:${smtp}`,
-    '--http', `127.0.0.1:${http}`, '--log-level', 'warning', '--smtp-tls-cert', cert, '--smtp-tls-key', key], { stdio: ['ignore', 'pipe', 'inherit'] })
-  await new Promise((resolve, reject) => {
-    let said = ''
-    server.stdout.on('data', (piece) => { said += piece; if (said.includes('Page and API')) resolve() })
+  server = spawn(process.env.TABELLA, ['serve', '--data', join(folder, 'data'), '--dynamodb', '127.0.0.1:0', '--smtp', '127.0.0.1:0', '--http', '127.0.0.1:0',
+    '--log-level', 'warning', '--smtp-tls-cert', cert, '--smtp-tls-key', key], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const said = await new Promise((resolve, reject) => {
+    let text = ''
+    server.stdout.on('data', (piece) => { text += piece; if (/Page and API.*\n/.test(text)) resolve(text) })
     server.on('exit', () => reject(new Error('the server did not start')))
   })
-  client = mailhog({ host: '127.0.0.1', port: http })
+  smtp = Number(said.match(/smtp:\/\/127\.0\.0\.1:(\d+)/)[1])
+  client = mailhog({ host: '127.0.0.1', port: Number(said.match(/Page and API on http:\/\/127\.0\.0\.1:(\d+)/)[1]) })
 })
 
 after(async () => {

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -17,20 +16,11 @@ const streams = require("@aws-sdk/client-dynamodb-streams");
 const folder = mkdtempSync(join(tmpdir(), "tabella-js-"));
 let server, client, documents, streamClient;
 
-async function freePort() {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => probe.once("listening", resolve));
-  const { port } = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
-}
-
 before(async () => {
-  const port = await freePort();
-  server = spawn(process.env.TABELLA, ["serve", "--data", folder, "--dynamodb", `127.0.0.1:${port}`, "--http", "off"]);
-  await new Promise((resolve) => server.stdout.once("data", resolve));
+  server = spawn(process.env.TABELLA, ["serve", "--data", folder, "--dynamodb", "127.0.0.1:0", "--http", "off", "--smtp", "off"]);
+  const said = await new Promise((resolve) => server.stdout.once("data", resolve));
   const settings = {
-    endpoint: `http://127.0.0.1:${port}`,
+    endpoint: String(said).match(/http:\/\/127\.0\.0\.1:\d+/)[0],
     region: "us-east-1",
     credentials: { accessKeyId: "any", secretAccessKey: "thing" },
   };
