@@ -18,8 +18,8 @@
 
 #include "base/text.h"
 #include "net/transport.h"
+#include "support/answering_server.h"
 #include "support/folder.h"
-#include "support/scripted_server.h"
 
 namespace tabella::net {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using std::chrono::milliseconds;
-using test::ScriptedServer;
+using test::AnsweringServer;
 
 std::string ok(std::string_view body = "ok") {
   return fmt::format(
@@ -231,7 +231,7 @@ TEST(Urls, NameNobodyAndHideNothing) {
 }
 
 TEST(Outbound, SendsAndReadsWhole) {
-  const ScriptedServer server([](const std::string&) { return ok(); });
+  const AnsweringServer server([](const std::string&) { return ok(); });
   Outbound outbound({});
   const auto reply = send(outbound, {.method = "POST",
                                      .url = server.url("/hook?a=b"),
@@ -248,7 +248,7 @@ TEST(Outbound, SendsAndReadsWhole) {
 }
 
 TEST(Outbound, ReadsNoBodyBehindAHead) {
-  const ScriptedServer server([](const std::string&) {
+  const AnsweringServer server([](const std::string&) {
     return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n";
   });
   Outbound outbound({});
@@ -256,7 +256,7 @@ TEST(Outbound, ReadsNoBodyBehindAHead) {
 }
 
 TEST(Outbound, RefusesWhatAStrangerShouldNotReach) {
-  const ScriptedServer server([](const std::string&) { return ok(); });
+  const AnsweringServer server([](const std::string&) { return ok(); });
   Outbound outbound({.rules = {.allowed = {}, .loopback = false}});
   for (const auto* host : {"127.0.0.1", "localhost", "LOCALHOST", "localhost.", "2130706433", "0x7f.1",
                            "0177.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "0", "[::]"}) {
@@ -270,7 +270,7 @@ TEST(Outbound, RefusesWhatAStrangerShouldNotReach) {
 }
 
 TEST(Outbound, GivesNoConnectionOfTheTrustedToStrangers) {
-  const ScriptedServer server(
+  const AnsweringServer server(
       [](const std::string&) { return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"; });
   Outbound outbound({.rules = {.allowed = {}, .loopback = false}});
   EXPECT_EQ(show(send(outbound, {.url = server.url(), .trusted = true})), "200 ok");
@@ -278,7 +278,7 @@ TEST(Outbound, GivesNoConnectionOfTheTrustedToStrangers) {
 }
 
 TEST(Outbound, ChecksWhereRedirectsLead) {
-  const ScriptedServer server([](const std::string& request) {
+  const AnsweringServer server([](const std::string& request) {
     const auto path = path_of(request);
     if (path == "/metadata") return redirect(302, "http://169.254.169.254/latest/meta-data/");
     if (path == "/number") return redirect(307, "http://2130706433:1/");
@@ -294,7 +294,7 @@ TEST(Outbound, ChecksWhereRedirectsLead) {
 }
 
 TEST(Outbound, FollowsRedirectsSoFar) {
-  const ScriptedServer server([](const std::string& request) {
+  const AnsweringServer server([](const std::string& request) {
     const auto path = path_of(request);
     if (path == "/a/start") return redirect(301, "next?x=1");
     if (path == "/a/next?x=1") return redirect(302, "/end");
@@ -312,7 +312,7 @@ TEST(Outbound, FollowsRedirectsSoFar) {
 }
 
 TEST(Outbound, KeepsTheMethodOnlyWhereTheRedirectSaysSo) {
-  const ScriptedServer server([](const std::string& request) {
+  const AnsweringServer server([](const std::string& request) {
     const auto path = path_of(request);
     if (path == "/end")
       return ok(request.substr(0, request.find(' ')) + request.substr(request.find("\r\n\r\n") + 4));
@@ -337,8 +337,8 @@ TEST(Outbound, KeepsTheMethodOnlyWhereTheRedirectSaysSo) {
 }
 
 TEST(Outbound, TakesNoCredentialsToAnotherOrigin) {
-  const ScriptedServer other([](const std::string&) { return ok("other"); });
-  const ScriptedServer server([&](const std::string& request) {
+  const AnsweringServer other([](const std::string&) { return ok("other"); });
+  const AnsweringServer server([&](const std::string& request) {
     return path_of(request) == "/away" ? redirect(307, other.url()) : redirect(307, "/away");
   });
   Outbound outbound({});
@@ -379,7 +379,7 @@ TEST(Outbound, LetsNothingIntoTheHeadOfARequest) {
 }
 
 TEST(Outbound, ReadsNoMoreThanItIsTold) {
-  const ScriptedServer server([](const std::string& request) {
+  const AnsweringServer server([](const std::string& request) {
     const std::string large(10'000, 'x');
     const auto path = path_of(request);
     if (path == "/length") return ok(large);
@@ -397,7 +397,7 @@ TEST(Outbound, ReadsNoMoreThanItIsTold) {
 }
 
 TEST(Outbound, HasOneDeadlineForAllRedirects) {
-  const ScriptedServer server([](const std::string&) {
+  const AnsweringServer server([](const std::string&) {
     std::this_thread::sleep_for(milliseconds{60});
     return redirect(302, "/again");
   });
@@ -409,8 +409,8 @@ TEST(Outbound, HasOneDeadlineForAllRedirects) {
 }
 
 TEST(Outbound, AsksAProxyForWhatIsElsewhere) {
-  const ScriptedServer proxy([](const std::string&) { return ok("by proxy"); });
-  const ScriptedServer here([](const std::string&) { return ok("here"); });
+  const AnsweringServer proxy([](const std::string&) { return ok("by proxy"); });
+  const AnsweringServer here([](const std::string&) { return ok("here"); });
   Outbound outbound({.rules = {}, .proxy = fmt::format("http://me:se%63ret@localhost:{}", proxy.port())});
   EXPECT_EQ(get(outbound, "http://example.com/a?b"), "200 by proxy");
   EXPECT_EQ(proxy.last(),
@@ -425,7 +425,7 @@ TEST(Outbound, AsksAProxyForWhatIsElsewhere) {
 }
 
 TEST(Outbound, TunnelsThroughAProxyToWhatIsSecure) {
-  const ScriptedServer proxy([](const std::string& request) {
+  const AnsweringServer proxy([](const std::string& request) {
     return has(request, "forbidden") ? "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"
                                      : "HTTP/1.1 200 Connected\r\n\r\n";
   });
@@ -554,7 +554,7 @@ TEST(Outbound, SaysWhatIsWrongWithItsOptions) {
 }
 
 TEST(Outbound, ForgetsServersThatWereNotAskedForLong) {
-  const ScriptedServer server([](const std::string&) { return ok(); });
+  const AnsweringServer server([](const std::string&) { return ok(); });
   Outbound outbound({});
   for (int i = 1; i < 255; ++i) {
     EXPECT_EQ(get(outbound, server.url("/", fmt::format("127.0.0.{}", 1))), "200 ok");

@@ -9,18 +9,18 @@
 
 #include "access/secrets.h"
 #include "engine/engine.h"
+#include "support/answering_server.h"
 #include "support/folder.h"
 #include "support/own_thread.h"
 #include "support/run.h"
-#include "support/scripted_server.h"
 #include "webhook/signature.h"
 
 namespace tabella::webhook {
 namespace {
 
 using std::chrono::milliseconds;
+using test::AnsweringServer;
 using test::run;
-using test::ScriptedServer;
 
 std::string answer(int status) {
   return fmt::format("HTTP/1.1 {} x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", status);
@@ -126,7 +126,7 @@ class WebhookHooks : public testing::Test {
 };
 
 TEST_F(WebhookHooks, AreToldOfEventsAndSignThem) {
-  const ScriptedServer server([](const std::string&) { return answer(204); });
+  const AnsweringServer server([](const std::string&) { return answer(204); });
   begin({{.id = "option-1", .url = server.url("/fixed"), .secret = "whsec_a2V5"}});
   add(server.url("/added"), "hidden secret");
   add(server.url("/unsigned"), "", "e1");
@@ -146,7 +146,7 @@ TEST_F(WebhookHooks, AreToldOfEventsAndSignThem) {
 }
 
 TEST_F(WebhookHooks, KeepTheirSecretsSealed) {
-  const ScriptedServer server([](const std::string&) { return answer(200); });
+  const AnsweringServer server([](const std::string&) { return answer(200); });
   begin();
   const auto hook = add(server.url(), "hidden secret");
   EXPECT_NE(hook.secret, "hidden secret");
@@ -166,7 +166,7 @@ TEST_F(WebhookHooks, KeepTheirSecretsSealed) {
 
 TEST_F(WebhookHooks, AreToldAgainUntilTheyTakeIt) {
   std::atomic<int> failures = 2;
-  const ScriptedServer server([&](const std::string&) { return answer(failures-- > 0 ? 500 : 200); });
+  const AnsweringServer server([&](const std::string&) { return answer(failures-- > 0 ? 500 : 200); });
   begin();
   add(server.url());
   missing_ = 2;
@@ -176,7 +176,7 @@ TEST_F(WebhookHooks, AreToldAgainUntilTheyTakeIt) {
 }
 
 TEST_F(WebhookHooks, AreGivenUpInTheEnd) {
-  const ScriptedServer server([&](const std::string&) { return answer(302); });
+  const AnsweringServer server([&](const std::string&) { return answer(302); });
   begin();
   add(server.url());
   announce("e");
@@ -184,7 +184,7 @@ TEST_F(WebhookHooks, AreGivenUpInTheEnd) {
 }
 
 TEST_F(WebhookHooks, AreGivenUpAtOnceWhereTheyAreGone) {
-  const ScriptedServer server([&](const std::string&) { return answer(410); });
+  const AnsweringServer server([&](const std::string&) { return answer(410); });
   begin();
   add(server.url());
   announce("e");
@@ -192,7 +192,7 @@ TEST_F(WebhookHooks, AreGivenUpAtOnceWhereTheyAreGone) {
 }
 
 TEST_F(WebhookHooks, OfUsersAreOnlyWhereTheyMayBe) {
-  const ScriptedServer server([&](const std::string&) { return answer(200); });
+  const AnsweringServer server([&](const std::string&) { return answer(200); });
   begin({{.id = "option-1", .url = server.url("/fixed")}}, {.allowed = {}, .loopback = false});
   const auto refused = run(hooks_->add({.url = server.url()}));
   ASSERT_FALSE(refused);
@@ -207,7 +207,7 @@ TEST_F(WebhookHooks, OfUsersAreOnlyWhereTheyMayBe) {
 }
 
 TEST_F(WebhookHooks, AreToldOnceMoreWhenAsked) {
-  const ScriptedServer server([&](const std::string&) { return answer(200); });
+  const AnsweringServer server([&](const std::string&) { return answer(200); });
   begin();
   const auto hook = add(server.url());
   announce("e");

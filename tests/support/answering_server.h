@@ -19,25 +19,25 @@
 
 namespace tabella::test {
 
-class ScriptedServer {
+class AnsweringServer {
  public:
   // What is to be sent for a request, head and all. On the server's thread.
   using Answer = std::function<std::string(const std::string& request)>;
 
-  explicit ScriptedServer(Answer answer)
+  explicit AnsweringServer(Answer answer)
       : answer_(std::move(answer)),
         acceptor_(context_, tcp::endpoint(boost::asio::ip::make_address("127.0.0.1"), 0)) {
     thread_ = std::thread([this] { serve(); });
   }
-  ~ScriptedServer() {
+  ~AnsweringServer() {
     stopping_ = true;
     tcp::socket wake(context_);
     boost::system::error_code ignored;
     wake.connect(acceptor_.local_endpoint(), ignored);
     thread_.join();
   }
-  ScriptedServer(const ScriptedServer&) = delete;
-  ScriptedServer& operator=(const ScriptedServer&) = delete;
+  AnsweringServer(const AnsweringServer&) = delete;
+  AnsweringServer& operator=(const AnsweringServer&) = delete;
 
   uint16_t port() const { return acceptor_.local_endpoint().port(); }
   std::string url(std::string_view path = "/", std::string_view host = "127.0.0.1") const {
