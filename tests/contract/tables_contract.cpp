@@ -79,8 +79,11 @@ TEST_P(PreparedTables, AreLeftAloneWhereTheyAreOthers) {
   EXPECT_EQ(prepare(more),
             "the index by_kind of the table planned is there, and lacks attributes that it should hold");
   auto other_stream = plan();
-  other_stream.definition.stream = store::StreamView::keys_only;
+  other_stream.definition.stream = store::StreamView::old_image;
   EXPECT_EQ(prepare(other_stream), "the stream of the table planned shows something else");
+  auto less = plan();
+  less.definition.stream = store::StreamView::keys_only;
+  EXPECT_EQ(prepare(less), "ok") << "it shows more than is asked for";
   auto other_time = plan();
   other_time.time_to_live = "ttl";
   EXPECT_EQ(prepare(other_time, Missing::refuse),
