@@ -181,7 +181,7 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(get("/healthz"), "ok\n")
             metrics = get("/metrics")
             for line in ('tabella_requests_total{operation="PutItem",result="ok"} 3', 'tabella_request_seconds_count{operation="PutItem"} 3',
-                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 6",
+                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 7",
                          "# TYPE tabella_commit_seconds histogram", "tabella_write_group_size_count", "tabella_write_queue_depth 0",
                          "tabella_ttl_lag_seconds 0", "# TYPE tabella_stream_lag_seconds histogram", "tabella_rocksdb_memtable_bytes"):
                 self.assertIn(line, metrics)
