@@ -22,7 +22,7 @@ OptionCheck check_storage(std::string_view text) {
 }
 
 // Its page and its API are on two ports; ours are on that of --http, which weighs more.
-OptionCheck check(const GivenToMailHog& mailhog, OptionSources& given, ServeOptions& options) {
+OptionCheck check_mailhog(const GivenToMailHog& mailhog, OptionSources& given, ServeOptions& options) {
   const auto api = given.find("--api-bind-addr");
   const auto ui = given.find("--ui-bind-addr");
   if (api != given.end() && ui != given.end() && mailhog.api != mailhog.ui)
@@ -47,7 +47,7 @@ OptionCheck check(const GivenToMailHog& mailhog, OptionSources& given, ServeOpti
 OptionGroup mailhog_table(ServeOptions& options) {
   const auto mailhog = std::make_shared<GivenToMailHog>();  // as long as the table is there
   OptionGroup group{.title = "MailHog", .check = [mailhog, &options](OptionSources& given) {
-                      return check(*mailhog, given, options);
+                      return check_mailhog(*mailhog, given, options);
                     }};
   const auto add = [&](std::string flag, OptionValue value, std::vector<std::string> variables) {
     group.options.push_back({.flags = std::move(flag),

@@ -31,7 +31,7 @@ std::expected<RemoteStoreOptions, std::string> make_remote(const StoreOptions& o
 }
 
 // Options that say nothing with the store that was chosen are mistakes, not noise.
-OptionCheck check(StoreOptions& options, const OptionSources& given) {
+OptionCheck check_store(StoreOptions& options, const OptionSources& given) {
   if (options.place == "embedded")
     return refuse_given(given,
                         {"--aws-region", "--aws-profile", "--aws-access-key-id", "--aws-secret-access-key",
@@ -84,7 +84,7 @@ OptionGroup store_table(StoreOptions& options) {
             .secret = true},
            {"--store-ca", text_option(options.ca_file, "FILE"),
             "Certificates (PEM) to trust for the store, instead of the system's"}},
-      .check = [&options](const OptionSources& given) { return check(options, given); }};
+      .check = [&options](const OptionSources& given) { return check_store(options, given); }};
 }
 
 }  // namespace tabella::app

@@ -16,15 +16,6 @@ using item::Type;
 
 const Names kNoNames;
 
-std::string join(const std::vector<std::string_view>& words) {
-  std::string out;
-  for (const auto& word : words) {
-    if (!out.empty()) out.append(", ");
-    out.append(word);
-  }
-  return out;
-}
-
 std::string undefined_name(std::string_view name) {
   return fmt::format(
       "An expression attribute name used in the document path is not defined; attribute name: {}", name);
@@ -339,8 +330,8 @@ Checked<> Bindings::check_all_used() const {
   const auto complain = [](std::string_view what, std::vector<std::string_view> unused) -> Checked<> {
     if (unused.empty()) return {};
     std::ranges::sort(unused);
-    return invalid(
-        fmt::format("Value provided in {} unused in expressions: keys: {{{}}}", what, join(unused)));
+    return invalid(fmt::format("Value provided in {} unused in expressions: keys: {{{}}}", what,
+                               fmt::join(unused, ", ")));
   };
   std::vector<std::string_view> unused;
   for (size_t i = 0; i < names_.size(); ++i)

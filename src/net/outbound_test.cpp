@@ -56,13 +56,13 @@ Reply send(Outbound& outbound, OutboundRequest request) {
 }
 
 // "200 body", "refused: …" or "failed: …".
-std::string show(const Reply& reply) {
+std::string describe(const Reply& reply) {
   if (reply) return fmt::format("{} {}", reply->status, reply->body);
   return fmt::format("{}: {}", reply.error().refused ? "refused" : "failed", reply.error().message);
 }
 
-std::string get(Outbound& outbound, std::string url, int redirects = 5) {
-  return show(send(outbound, {.url = std::move(url), .redirects = redirects}));
+std::string get_through(Outbound& outbound, std::string url, int redirects = 5) {
+  return describe(send(outbound, {.url = std::move(url), .redirects = redirects}));
 }
 
 bool begins(const std::string& text, std::string_view with) { return text.starts_with(with); }
@@ -237,7 +237,7 @@ TEST(Outbound, SendsAndReadsWhole) {
                                      .url = server.url("/hook?a=b"),
                                      .headers = {{"Content-Type", "application/json"}, {"X-Mine", "1"}},
                                      .body = "{}"});
-  ASSERT_EQ(show(reply), "200 ok");
+  ASSERT_EQ(describe(reply), "200 ok");
   EXPECT_EQ(reply->header("X-TWO"), "2");
   EXPECT_EQ(reply->header("x-three"), "");
   EXPECT_EQ(
@@ -252,7 +252,7 @@ TEST(Outbound, ReadsNoBodyBehindAHead) {
     return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\nConnection: close\r\n\r\n";
   });
   Outbound outbound({});
-  EXPECT_EQ(show(send(outbound, {.method = "HEAD", .url = server.url()})), "200 ");
+  EXPECT_EQ(describe(send(outbound, {.method = "HEAD", .url = server.url()})), "200 ");
 }
 
 TEST(Outbound, RefusesWhatAStrangerShouldNotReach) {
@@ -260,7 +260,7 @@ TEST(Outbound, RefusesWhatAStrangerShouldNotReach) {
   Outbound outbound({.rules = {.allowed = {}, .loopback = false}});
   for (const auto* host : {"127.0.0.1", "localhost", "LOCALHOST", "localhost.", "2130706433", "0x7f.1",
                            "0177.1", "127.0.0.1.", "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "0", "[::]"}) {
-    const auto answer = get(outbound, server.url("/?token=secret", host));
+    const auto answer = get_through(outbound, server.url("/?token=secret", host));
     EXPECT_TRUE(begins(answer, "refused: ") && has(answer, "--outbound-allow")) << host << ": " << answer;
     EXPECT_FALSE(has(answer, "secret")) << answer;
   }
@@ -273,8 +273,8 @@ TEST(Outbound, GivesNoConnectionOfTheTrustedToStrangers) {
   const AnsweringServer server(
       [](const std::string&) { return "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"; });
   Outbound outbound({.rules = {.allowed = {}, .loopback = false}});
-  EXPECT_EQ(show(send(outbound, {.url = server.url(), .trusted = true})), "200 ok");
-  EXPECT_TRUE(begins(get(outbound, server.url()), "refused: "));
+  EXPECT_EQ(describe(send(outbound, {.url = server.url(), .trusted = true})), "200 ok");
+  EXPECT_TRUE(begins(get_through(outbound, server.url()), "refused: "));
 }
 
 TEST(Outbound, ChecksWhereRedirectsLead) {
@@ -287,10 +287,10 @@ TEST(Outbound, ChecksWhereRedirectsLead) {
   });
   Outbound outbound({.rules = {.allowed = {"localhost"}, .loopback = false}});
   for (const auto* path : {"/metadata", "/number", "/"})
-    EXPECT_TRUE(begins(get(outbound, server.url(path, "localhost")), "refused: ")) << path;
-  EXPECT_TRUE(begins(get(outbound, server.url("/scheme", "localhost")), "failed: "));
+    EXPECT_TRUE(begins(get_through(outbound, server.url(path, "localhost")), "refused: ")) << path;
+  EXPECT_TRUE(begins(get_through(outbound, server.url("/scheme", "localhost")), "failed: "));
   const auto reply = send(outbound, {.url = server.url("/"), .redirects = 3, .trusted = true});
-  EXPECT_TRUE(begins(show(reply), "refused: ")) << "trust is for what was named, not for where it leads";
+  EXPECT_TRUE(begins(describe(reply), "refused: ")) << "trust is for what was named, not for where it leads";
 }
 
 TEST(Outbound, FollowsRedirectsSoFar) {
@@ -302,12 +302,13 @@ TEST(Outbound, FollowsRedirectsSoFar) {
     return ok(path);
   });
   Outbound outbound({});
-  EXPECT_EQ(get(outbound, server.url("/a/start")), "200 /end");
-  EXPECT_EQ(get(outbound, server.url("/a/start"), 2), "200 /end");
-  EXPECT_EQ(get(outbound, server.url("/a/start"), 1), "failed: 127.0.0.1 redirects more than 1 times");
-  EXPECT_EQ(get(outbound, server.url("/a/start"), 0), "301 ");
+  EXPECT_EQ(get_through(outbound, server.url("/a/start")), "200 /end");
+  EXPECT_EQ(get_through(outbound, server.url("/a/start"), 2), "200 /end");
+  EXPECT_EQ(get_through(outbound, server.url("/a/start"), 1),
+            "failed: 127.0.0.1 redirects more than 1 times");
+  EXPECT_EQ(get_through(outbound, server.url("/a/start"), 0), "301 ");
   const auto before = server.requests().size();
-  EXPECT_TRUE(begins(get(outbound, server.url("/loop")), "failed: "));
+  EXPECT_TRUE(begins(get_through(outbound, server.url("/loop")), "failed: "));
   EXPECT_EQ(server.requests().size() - before, 6u);
 }
 
@@ -320,11 +321,11 @@ TEST(Outbound, KeepsTheMethodOnlyWhereTheRedirectSaysSo) {
   });
   Outbound outbound({});
   const auto post = [&](const char* path, const char* method = "POST") {
-    return show(send(outbound, {.method = method,
-                                .url = server.url(path),
-                                .headers = {{"content-type", "text/plain"}},
-                                .body = "body",
-                                .redirects = 1}));
+    return describe(send(outbound, {.method = method,
+                                    .url = server.url(path),
+                                    .headers = {{"content-type", "text/plain"}},
+                                    .body = "body",
+                                    .redirects = 1}));
   };
   for (const auto* becomes_get : {"/301", "/302", "/303"}) {
     EXPECT_EQ(post(becomes_get), "200 GET");
@@ -350,7 +351,7 @@ TEST(Outbound, TakesNoCredentialsToAnotherOrigin) {
                                             {"webhook-id", "7"}},
                                 .body = "x",
                                 .redirects = 2};
-  EXPECT_EQ(show(send(outbound, request)), "200 other");
+  EXPECT_EQ(describe(send(outbound, request)), "200 other");
   EXPECT_TRUE(has(server.last(), "Bearer secret")) << "the same origin";
   EXPECT_FALSE(has(other.last(), "secret")) << other.last();
   EXPECT_TRUE(has(other.last(), "webhook-id: 7"));
@@ -390,7 +391,7 @@ TEST(Outbound, ReadsNoMoreThanItIsTold) {
   });
   Outbound outbound({});
   for (const auto* path : {"/length", "/chunks", "/close"}) {
-    EXPECT_EQ(show(send(outbound, {.url = server.url(path), .max_body = 9'999})).substr(0, 40),
+    EXPECT_EQ(describe(send(outbound, {.url = server.url(path), .max_body = 9'999})).substr(0, 40),
               "failed: the answer is too large");
     EXPECT_EQ(send(outbound, {.url = server.url(path), .max_body = 10'000})->body.size(), 10'000u);
   }
@@ -404,7 +405,7 @@ TEST(Outbound, HasOneDeadlineForAllRedirects) {
   Outbound outbound({});
   const auto begin = std::chrono::steady_clock::now();
   const auto reply = send(outbound, {.url = server.url(), .timeout = milliseconds{150}, .redirects = 100});
-  EXPECT_TRUE(begins(show(reply), "failed: no answer within")) << show(reply);
+  EXPECT_TRUE(begins(describe(reply), "failed: no answer within")) << describe(reply);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds{2});
 }
 
@@ -412,15 +413,15 @@ TEST(Outbound, AsksAProxyForWhatIsElsewhere) {
   const AnsweringServer proxy([](const std::string&) { return ok("by proxy"); });
   const AnsweringServer here([](const std::string&) { return ok("here"); });
   Outbound outbound({.rules = {}, .proxy = fmt::format("http://me:se%63ret@localhost:{}", proxy.port())});
-  EXPECT_EQ(get(outbound, "http://example.com/a?b"), "200 by proxy");
+  EXPECT_EQ(get_through(outbound, "http://example.com/a?b"), "200 by proxy");
   EXPECT_EQ(proxy.last(),
             "GET http://example.com/a?b HTTP/1.1\r\nHost: example.com\r\nProxy-Authorization: Basic "
             "bWU6c2VjcmV0\r\nUser-Agent: Tabella\r\n\r\n");
-  EXPECT_TRUE(begins(get(outbound, "http://169.254.169.254/"), "refused: "));
-  EXPECT_TRUE(begins(get(outbound, "http://0xa9fea9fe/"), "refused: "));
+  EXPECT_TRUE(begins(get_through(outbound, "http://169.254.169.254/"), "refused: "));
+  EXPECT_TRUE(begins(get_through(outbound, "http://0xa9fea9fe/"), "refused: "));
   EXPECT_EQ(proxy.requests().size(), 1u);
   for (const auto* name : {"127.0.0.1", "localhost", "localhost.", "127.1", "[::ffff:127.0.0.1]"})
-    EXPECT_EQ(get(outbound, here.url("/", name)), "200 here") << name;
+    EXPECT_EQ(get_through(outbound, here.url("/", name)), "200 here") << name;
   EXPECT_EQ(proxy.requests().size(), 1u);
 }
 
@@ -430,17 +431,17 @@ TEST(Outbound, TunnelsThroughAProxyToWhatIsSecure) {
                                      : "HTTP/1.1 200 Connected\r\n\r\n";
   });
   Outbound outbound({.rules = {}, .proxy = fmt::format("http://me:secret@127.0.0.1:{}", proxy.port())});
-  const auto denied = get(outbound, "https://forbidden.example/?token=hidden");
+  const auto denied = get_through(outbound, "https://forbidden.example/?token=hidden");
   EXPECT_TRUE(has(denied, "it answered 403")) << denied;
   EXPECT_FALSE(has(denied, "secret") || has(denied, "hidden")) << denied;
   EXPECT_EQ(
       proxy.last(),
       "CONNECT forbidden.example:443 HTTP/1.1\r\nHost: forbidden.example:443\r\nProxy-Authorization: Basic "
       "bWU6c2VjcmV0\r\n\r\n");
-  EXPECT_TRUE(has(get(outbound, "https://[2606:4700::1111]:8443/"), "no secure connection to"))
+  EXPECT_TRUE(has(get_through(outbound, "https://[2606:4700::1111]:8443/"), "no secure connection to"))
       << "nobody is at the end of this tunnel";
   EXPECT_TRUE(begins(proxy.last(), "CONNECT [2606:4700::1111]:8443 HTTP/1.1\r\n"));
-  EXPECT_TRUE(begins(get(outbound, "https://10.0.0.1/"), "refused: "));
+  EXPECT_TRUE(begins(get_through(outbound, "https://10.0.0.1/"), "refused: "));
 }
 
 // A server with a certificate of its own making, for the name secure.test, and a proxy in front of it that
@@ -525,18 +526,18 @@ class SecureSite {
 TEST(Outbound, SpeaksTlsInsideATunnel) {
   const SecureSite site(ok("secret"));
   Outbound trusting({.rules = {}, .proxy = site.proxy(), .ca_file = site.certificate()});
-  EXPECT_EQ(get(trusting, "https://secure.test/"), "200 secret");
-  EXPECT_TRUE(has(get(trusting, "https://other.test/"), "no secure connection to other.test"))
+  EXPECT_EQ(get_through(trusting, "https://secure.test/"), "200 secret");
+  EXPECT_TRUE(has(get_through(trusting, "https://other.test/"), "no secure connection to other.test"))
       << "the certificate is not for that name";
   Outbound other({.rules = {}, .proxy = site.proxy()});
-  EXPECT_TRUE(has(get(other, "https://secure.test/"), "no secure connection to secure.test"));
+  EXPECT_TRUE(has(get_through(other, "https://secure.test/"), "no secure connection to secure.test"));
   EXPECT_EQ(site.served(), 1);
 }
 
 TEST(Outbound, DoesNotLeaveHttpsForHttp) {
   const SecureSite site(redirect(302, "http://127.0.0.1:1/"));
   Outbound outbound({.rules = {}, .proxy = site.proxy(), .ca_file = site.certificate()});
-  EXPECT_EQ(get(outbound, "https://secure.test/"),
+  EXPECT_EQ(get_through(outbound, "https://secure.test/"),
             "refused: secure.test redirects from https to http, which is not followed");
 }
 
@@ -557,11 +558,11 @@ TEST(Outbound, ForgetsServersThatWereNotAskedForLong) {
   const AnsweringServer server([](const std::string&) { return ok(); });
   Outbound outbound({});
   for (int i = 1; i < 255; ++i) {
-    EXPECT_EQ(get(outbound, server.url("/", fmt::format("127.0.0.{}", 1))), "200 ok");
-    EXPECT_TRUE(begins(get(outbound, fmt::format("http://127.0.1.{}:1/", i)), "failed: "));
-    EXPECT_TRUE(begins(get(outbound, fmt::format("http://127.0.2.{}:1/", i)), "failed: "));
+    EXPECT_EQ(get_through(outbound, server.url("/", fmt::format("127.0.0.{}", 1))), "200 ok");
+    EXPECT_TRUE(begins(get_through(outbound, fmt::format("http://127.0.1.{}:1/", i)), "failed: "));
+    EXPECT_TRUE(begins(get_through(outbound, fmt::format("http://127.0.2.{}:1/", i)), "failed: "));
   }
-  EXPECT_EQ(get(outbound, server.url()), "200 ok");
+  EXPECT_EQ(get_through(outbound, server.url()), "200 ok");
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ Route route(std::string method, std::string path, std::string scope = "toy:read"
           }};
 }
 
-HttpResponse ask(Router& router, std::string_view method, std::string_view target, HttpHeaders headers = {},
-                 std::string_view body = "") {
+HttpResponse ask_router(Router& router, std::string_view method, std::string_view target,
+                        HttpHeaders headers = {}, std::string_view body = "") {
   HttpRequest request{.method = method, .target = target, .headers = std::move(headers), .body = body};
   HttpResponse response;
   boost::asio::io_context context;
@@ -56,11 +56,11 @@ TEST(Router, FindsWordsBeforeWhatCaptures) {
   };
   answers("/j/{name}/all", "all");
   answers("/j/{name}/{id}/events", "events");
-  EXPECT_EQ(ask(router, "GET", "/j/one/all").body, "all");
-  EXPECT_EQ(ask(router, "GET", "/j/one/all/").body, "all");
-  EXPECT_EQ(ask(router, "GET", "/j/one/all/events").body, "events");
-  EXPECT_EQ(ask(router, "GET", "/j/one/x").status, 404);
-  EXPECT_EQ(ask(router, "GET", "/j//all").status, 404);
+  EXPECT_EQ(ask_router(router, "GET", "/j/one/all").body, "all");
+  EXPECT_EQ(ask_router(router, "GET", "/j/one/all/").body, "all");
+  EXPECT_EQ(ask_router(router, "GET", "/j/one/all/events").body, "events");
+  EXPECT_EQ(ask_router(router, "GET", "/j/one/x").status, 404);
+  EXPECT_EQ(ask_router(router, "GET", "/j//all").status, 404);
 }
 
 TEST(Router, HandsOutWhatThePathCaptures) {
@@ -71,18 +71,18 @@ TEST(Router, HandsOutWhatThePathCaptures) {
     co_return;
   };
   router.add(std::move(added));
-  EXPECT_EQ(ask(router, "GET", "/a/x%2Fy/b/2").body, "2,x/y");
+  EXPECT_EQ(ask_router(router, "GET", "/a/x%2Fy/b/2").body, "2,x/y");
 }
 
 TEST(Router, SaysWhichMethodsThereAre) {
   Router router({});
   router.add(route("GET", "/a"));
   router.add(route("PUT", "/a"));
-  const auto wrong = ask(router, "POST", "/a");
+  const auto wrong = ask_router(router, "POST", "/a");
   EXPECT_EQ(wrong.status, 405);
   EXPECT_NE(wrong.headers.find("Allow: GET, PUT, OPTIONS"), std::string::npos);
-  EXPECT_EQ(ask(router, "OPTIONS", "/a").status, 200);
-  EXPECT_EQ(ask(router, "HEAD", "/a").status, 200);
+  EXPECT_EQ(ask_router(router, "OPTIONS", "/a").status, 200);
+  EXPECT_EQ(ask_router(router, "HEAD", "/a").status, 200);
 }
 
 TEST(Router, RefusesTheSameRouteTwice) {
@@ -98,13 +98,13 @@ TEST(Router, AsksForCredentialsBeforeItSaysWhatThereIs) {
   router.add(route("GET", "/write", "toy:write"));
   router.add(route("GET", "/open", kAnybody));
   const HttpHeaders good = {{"authorization", "Bearer good"}};
-  EXPECT_EQ(ask(router, "GET", "/read").status, 401);
-  EXPECT_EQ(ask(router, "GET", "/nowhere").status, 401);
-  EXPECT_EQ(ask(router, "POST", "/open").status, 401);
-  EXPECT_EQ(ask(router, "GET", "/open").status, 200);
-  EXPECT_EQ(ask(router, "GET", "/read", good).status, 200);
-  EXPECT_EQ(ask(router, "GET", "/nowhere", good).status, 404);
-  const auto lacking = ask(router, "GET", "/write", good);
+  EXPECT_EQ(ask_router(router, "GET", "/read").status, 401);
+  EXPECT_EQ(ask_router(router, "GET", "/nowhere").status, 401);
+  EXPECT_EQ(ask_router(router, "POST", "/open").status, 401);
+  EXPECT_EQ(ask_router(router, "GET", "/open").status, 200);
+  EXPECT_EQ(ask_router(router, "GET", "/read", good).status, 200);
+  EXPECT_EQ(ask_router(router, "GET", "/nowhere", good).status, 404);
+  const auto lacking = ask_router(router, "GET", "/write", good);
   EXPECT_EQ(lacking.status, 403);
   EXPECT_EQ(lacking.body, R"({"error":"token good lacks the scope toy:write"})");
 }
@@ -112,20 +112,20 @@ TEST(Router, AsksForCredentialsBeforeItSaysWhatThereIs) {
 TEST(Router, RefusesPagesOfOtherOrigins) {
   Router router({.cors_origin = "https://app.example"});
   router.add(route("GET", "/a"));
-  EXPECT_EQ(ask(router, "GET", "/a", {{"host", "x"}, {"origin", "https://evil.example"}}).status, 403);
-  EXPECT_EQ(ask(router, "GET", "/a", {{"host", "x"}, {"origin", "null"}}).status, 403);
-  EXPECT_EQ(ask(router, "GET", "/a", {{"host", "x"}, {"origin", "http://x"}}).status, 200);
-  EXPECT_EQ(ask(router, "GET", "/a", {{"host", "x"}, {"origin", "https://app.example"}}).status, 200);
+  EXPECT_EQ(ask_router(router, "GET", "/a", {{"host", "x"}, {"origin", "https://evil.example"}}).status, 403);
+  EXPECT_EQ(ask_router(router, "GET", "/a", {{"host", "x"}, {"origin", "null"}}).status, 403);
+  EXPECT_EQ(ask_router(router, "GET", "/a", {{"host", "x"}, {"origin", "http://x"}}).status, 200);
+  EXPECT_EQ(ask_router(router, "GET", "/a", {{"host", "x"}, {"origin", "https://app.example"}}).status, 200);
 }
 
 TEST(Router, AnswersABrowserThatAsksWhetherItMayAsk) {
   OneToken gate;
   Router router({.cors_origin = "https://app.example"}, &gate);
   router.add(route("PUT", "/a"));
-  const auto allowed = ask(router, "OPTIONS", "/a", {{"origin", "https://app.example"}});
+  const auto allowed = ask_router(router, "OPTIONS", "/a", {{"origin", "https://app.example"}});
   EXPECT_EQ(allowed.status, 200);
   EXPECT_NE(allowed.headers.find("Access-Control-Allow-Methods: PUT, OPTIONS"), std::string::npos);
-  EXPECT_EQ(ask(router, "OPTIONS", "/a", {{"origin", "https://evil.example"}}).status, 403);
+  EXPECT_EQ(ask_router(router, "OPTIONS", "/a", {{"origin", "https://evil.example"}}).status, 403);
 }
 
 TEST(Router, LivesUnderAPath) {
@@ -136,9 +136,9 @@ TEST(Router, LivesUnderAPath) {
   healthy.at_root = true;
   router.add(std::move(healthy));
   for (const auto* there : {"/mail", "/mail/", "/mail?x=1", "/mail/a", "/healthz", "/mail/healthz"})
-    EXPECT_EQ(ask(router, "GET", there).status, 200) << there;
+    EXPECT_EQ(ask_router(router, "GET", there).status, 200) << there;
   for (const auto* nowhere : {"/", "/a", "/mailer", "/mail/b"})
-    EXPECT_EQ(ask(router, "GET", nowhere).status, 404) << nowhere;
+    EXPECT_EQ(ask_router(router, "GET", nowhere).status, 404) << nowhere;
 }
 
 TEST(Router, BoundsBodies) {
@@ -146,8 +146,8 @@ TEST(Router, BoundsBodies) {
   auto added = route("POST", "/a");
   added.max_body = 10;
   router.add(std::move(added));
-  EXPECT_EQ(ask(router, "POST", "/a", {}, "0123456789").status, 200);
-  EXPECT_EQ(ask(router, "POST", "/a", {}, "0123456789a").status, 413);
+  EXPECT_EQ(ask_router(router, "POST", "/a", {}, "0123456789").status, 200);
+  EXPECT_EQ(ask_router(router, "POST", "/a", {}, "0123456789a").status, 413);
   EXPECT_EQ(router.body_limit({.method = "POST", .target = "/a?x=1"}), 10);
 }
 
@@ -159,7 +159,7 @@ TEST(Router, TurnsWhatAHandlerThrowsInto500) {
     co_return;
   };
   router.add(std::move(added));
-  const auto answer = ask(router, "GET", "/a");
+  const auto answer = ask_router(router, "GET", "/a");
   EXPECT_EQ(answer.status, 500);
   EXPECT_EQ(answer.body.find("secret"), std::string::npos);
 }
@@ -176,12 +176,12 @@ TEST(Call, ReadsTheQueryByTypeAndSaysWhatIsWrong) {
                               (all ? " all" : ""));
   };
   router.add(std::move(added));
-  EXPECT_EQ(ask(router, "GET", "/a").body, "50 1000");
-  EXPECT_EQ(ask(router, "GET", "/a?limit=7&wait=2h&all").body, "7 60000 all");
-  EXPECT_EQ(ask(router, "GET", "/a?limit=251").body,
+  EXPECT_EQ(ask_router(router, "GET", "/a").body, "50 1000");
+  EXPECT_EQ(ask_router(router, "GET", "/a?limit=7&wait=2h&all").body, "7 60000 all");
+  EXPECT_EQ(ask_router(router, "GET", "/a?limit=251").body,
             R"({"error":"limit: expected a whole number from 1 to 250"})");
-  EXPECT_EQ(ask(router, "GET", "/a?limit=x&wait=y").status, 400);
-  EXPECT_EQ(ask(router, "GET", "/a?all=perhaps").body, R"({"error":"all: expected true or false"})");
+  EXPECT_EQ(ask_router(router, "GET", "/a?limit=x&wait=y").status, 400);
+  EXPECT_EQ(ask_router(router, "GET", "/a?all=perhaps").body, R"({"error":"all: expected true or false"})");
 }
 
 TEST(Call, ReadsTheBodyByTypeAndSaysWhatIsWrong) {
@@ -198,7 +198,7 @@ TEST(Call, ReadsTheBodyByTypeAndSaysWhatIsWrong) {
     if (!call.answered()) call.answer_json().append(text);
   };
   router.add(std::move(added));
-  const auto answer = [&](std::string_view body) { return ask(router, "POST", "/a", {}, body).body; };
+  const auto answer = [&](std::string_view body) { return ask_router(router, "POST", "/a", {}, body).body; };
   EXPECT_EQ(answer(R"({"name":"x"})"), "x/1");
   EXPECT_EQ(answer(R"({"name":"x","count":3,"tags":["a","b"],"loud":true})"), "x/3/a/b!");
   EXPECT_EQ(answer(R"({"count":3})"), R"({"error":"name is missing"})");

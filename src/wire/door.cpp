@@ -44,7 +44,7 @@ void answer_preflight(const HttpRequest& request, HttpResponse& response) {
   response.add_header("Access-Control-Max-Age", "172800");
 }
 
-void seal(HttpResponse& response) {
+void add_checksum(HttpResponse& response) {
   response.add_header("x-amz-crc32", fmt::format_int(crc32(response.body)).c_str());
 }
 
@@ -162,7 +162,7 @@ awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response)
     response.status = problem.empty() ? 200 : 503;
     response.body = problem.empty() ? fmt::format("healthy: {} ", request.header("host"))
                                     : fmt::format("unhealthy: {}\n", problem);
-    seal(response);
+    add_checksum(response);
     co_return;
   }
   const auto type = media_type(request);
@@ -170,7 +170,7 @@ awaitable<void> Door::handle(const HttpRequest& request, HttpResponse& response)
   if (request.method != "POST" || path_of(request) != "/" || !known_type) {
     response.status = 404;
     response.body = "<UnknownOperationException/>\n";
-    seal(response);
+    add_checksum(response);
     co_return;
   }
   response.content_type = type == kAmzJson ? kAmzJson : kJson;
@@ -195,7 +195,7 @@ awaitable<void> Door::serve(const HttpRequest& request, const NamedOperation* op
   if (log::enabled(log::Level::debug)) log_request(request, response, request_id, took);
   const auto finish = [&] {
     compress_body(request, response);
-    seal(response);
+    add_checksum(response);
     return true;
   };
   if (response.body.size() < kHeavyBody)
