@@ -4,7 +4,6 @@
 
 #include "base/ids.h"
 #include "house/house.h"
-#include "house/refuse.h"
 #include "house/routes.h"
 #include "store/batches.h"
 #include "store/rows.h"
@@ -39,8 +38,7 @@ class Reminders {
     const auto put = co_await house_.store.put_item(
         store::Put(table_, Row().set("person", person).set("id", id).set("text", text)));
     if (!put) co_return house::refuse(call, put.error());
-    const auto set =
-        co_await house_.schedule().put({.id = id, .kind = "reminder", .at = at, .payload = person});
+    const auto set = co_await house_.schedule().put({id, "reminder", at, person});
     if (!set) co_return house::refuse(call, set.error());
     JsonObjectWriter(call.answer_json(201)).string("id", id);
   }
@@ -64,7 +62,6 @@ class Reminders {
     if (!updated) throw std::runtime_error(updated.error().message);
     ++due;
   }
-
   metrics::Counter due{0};
 
  private:
@@ -99,5 +96,4 @@ class RemindersSystem final : public house::System {
 }  // namespace
 
 std::unique_ptr<house::System> make_system() { return std::make_unique<RemindersSystem>(); }
-
 }  // namespace tabella::reminders

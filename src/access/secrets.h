@@ -10,6 +10,9 @@
 
 namespace tabella::access {
 
+// The file in a data folder.
+inline constexpr const char* kSecretKey = "secret.key";
+
 // Thread-safe.
 class Secrets {
  public:

@@ -2,12 +2,17 @@
 
 #include <unistd.h>
 #include <cstdio>
+#include <filesystem>
 
 #include <fmt/format.h>
 
+#include "access/secrets.h"
 #include "engine/salvage.h"
 
 namespace tabella::app {
+
+using access::kSecretKey;
+
 namespace {
 
 void show_items_copied(uint64_t items) {
@@ -26,6 +31,12 @@ void show(const engine::SalvageReport::Table& table) {
   fmt::print("\n");
 }
 
+// Without it nobody could read the secrets in the tables.
+void copy_secret_key(const SalvageOptions& options) {
+  const auto key = options.from / kSecretKey;
+  if (std::filesystem::exists(key)) std::filesystem::copy_file(key, options.to / kSecretKey);
+}
+
 }  // namespace
 
 int salvage(const SalvageOptions& options) {
@@ -34,6 +45,7 @@ int salvage(const SalvageOptions& options) {
     const auto report = engine::salvage(options.from, options.to,
                                         watched ? show_items_copied : std::function<void(uint64_t)>());
     if (watched) fmt::print(stderr, "\r\x1b[K");
+    copy_secret_key(options);
     for (const auto& table : report.tables) show(table);
     for (const auto& remark : report.remarks) fmt::print("{}\n", remark);
     fmt::print("{} is a store now: `tabella serve --data {}` serves it\n", options.to.string(),

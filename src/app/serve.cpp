@@ -103,7 +103,7 @@ access::Secrets secrets_of(const ServeOptions& options) {
   if (!options.secret_key_file.empty()) return access::Secrets::from_file(options.secret_key_file, false);
   // Processes that share a store must share the key: nobody makes one of his own.
   if (options.store.remote) return {};
-  return access::Secrets::from_file(options.store.data / "secret.key", true);
+  return access::Secrets::from_file(options.store.data / access::kSecretKey, true);
 }
 
 net::Outbound::Options outbound_options(const ServeOptions& options) {

@@ -1,5 +1,4 @@
-// The routes of a system's API object, which comes to be only when the system starts: they can be listed
-// before that, and called after.
+// What the handlers of a system need: their routes, and the answer to an error of the store.
 #pragma once
 
 #include <memory>
@@ -8,9 +7,12 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "net/router.h"
+#include "store/error.h"
 
 namespace tabella::house {
 
+// The routes of a system's API object, which comes to be only when the system starts: they can be listed
+// before that, and called after.
 template <class Api>
 class Routes {
  public:
@@ -26,5 +28,10 @@ class Routes {
   net::Router& router_;
   const std::unique_ptr<Api>& api_;
 };
+
+// What a store could not do is our trouble and not the caller's: 503, which is worth another try, or 500.
+inline void refuse(net::Call& call, const store::Error& error) {
+  call.refuse(error.code == store::ErrorCode::internal ? 500 : 503, error.message);
+}
 
 }  // namespace tabella::house

@@ -31,10 +31,6 @@ void Api::add_routes(Routes routes) {
   add_pages(routes);
 }
 
-void answer_error(net::HttpResponse& response, const store::Error& error) {
-  answer_error(response, error.code == store::ErrorCode::internal ? 500 : 503, error.message);
-}
-
 Deadline deadline_of(const net::Target& target, std::chrono::milliseconds otherwise) {
   constexpr std::chrono::milliseconds kLongest = std::chrono::minutes{10};
   const auto given = parse_duration(target.get("timeout"));
@@ -67,10 +63,10 @@ awaitable<std::optional<Message>> Api::load_or_answer(Call& call) {
   if (message && *message)
     if (auto completed = co_await mail_.complete(**message); !completed) message = store::error_of(completed);
   if (!message) {
-    answer_error(call.response, message.error());
+    house::refuse(call, message.error());
     co_return std::nullopt;
   }
-  if (!*message) answer_error(call.response, 404, "there is no such message");
+  if (!*message) call.refuse(404, "there is no such message");
   co_return std::move(*message);
 }
 

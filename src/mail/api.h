@@ -142,7 +142,6 @@ Deadline deadline_of(const net::Target& target,
                      std::chrono::milliseconds otherwise = std::chrono::seconds{30});
 
 using net::answer_error;
-void answer_error(net::HttpResponse& response, const store::Error& error);
 inline constexpr const char* kJson = "application/json";
 inline constexpr const char* kTextJson = "text/json";
 

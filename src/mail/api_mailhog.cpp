@@ -222,7 +222,7 @@ store::Async<void> Api::write_message(Message& message, std::string& text, net::
 
 awaitable<void> Api::v1_list(Call& call) {
   auto page = co_await mail_.list(0, kFirstList, Load::head, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   call.response.content_type = kTextJson;
   List list{.before = "[", .page = std::move(*page), .after = "]"};
   co_await answer_list(call, std::move(list));
@@ -230,7 +230,7 @@ awaitable<void> Api::v1_list(Call& call) {
 
 awaitable<void> Api::v1_delete_all(Call& call) {
   const auto removed = co_await mail_.remove_all();
-  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!removed) co_return house::refuse(call, removed.error());
   call.response.content_type = kTextJson;
 }
 
@@ -245,8 +245,8 @@ awaitable<void> Api::v1_get(Call& call) {
 
 awaitable<void> Api::v1_delete(Call& call) {
   const auto removed = co_await mail_.remove(call.path("id"));
-  if (!removed) co_return answer_error(call.response, removed.error());
-  if (!*removed) co_return answer_error(call.response, 404, "there is no such message");
+  if (!removed) co_return house::refuse(call, removed.error());
+  if (!*removed) co_return call.refuse(404, "there is no such message");
   call.response.content_type = kTextJson;
 }
 
@@ -271,18 +271,17 @@ awaitable<void> Api::v1_release(Call& call) {
   if (!message) co_return;
   auto how = outgoing_from_json(call.request.body);
   if (!how)
-    co_return answer_error(
-        call.response, 400,
-        "expected {\"Host\": \"…\", \"Port\": \"25\", \"Email\": \"whom@to.send.to\"}, or a \"Name\"");
+    co_return call.refuse(
+        400, "expected {\"Host\": \"…\", \"Port\": \"25\", \"Email\": \"whom@to.send.to\"}, or a \"Name\"");
   const auto released = co_await release_.release(*message, std::move(*how));
-  if (!released) co_return answer_error(call.response, released.error().status, released.error().message);
+  if (!released) co_return call.refuse(released.error().status, released.error().message);
   call.response.content_type = kTextJson;
 }
 
 awaitable<void> Api::v2_list(Call& call) {
   const auto [start, limit] = page_of(call.target);
   auto page = co_await mail_.list(start, limit, Load::head, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   call.response.content_type = kTextJson;
   List list{.before = begin_page(*page, start), .page = std::move(*page), .after = "]}"};
   co_await answer_list(call, std::move(list));
@@ -292,10 +291,10 @@ awaitable<void> Api::v2_search(Call& call) {
   const auto [start, limit] = page_of(call.target);
   const auto query = call.target.get("query");
   const auto filter = mailhog_query(call.target.get("kind"), query);
-  if (!filter) co_return answer_error(call.response, 400, "kind is from, to or containing");
-  if (query.empty()) co_return answer_error(call.response, 400, "query is missing");
+  if (!filter) co_return call.refuse(400, "kind is from, to or containing");
+  if (query.empty()) co_return call.refuse(400, "query is missing");
   auto page = co_await mail_.find(*filter, start, limit, Load::head, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   call.response.content_type = kJson;
   List list{.before = begin_page(*page, start), .page = std::move(*page), .after = "]}"};
   co_await answer_list(call, std::move(list));
@@ -322,7 +321,7 @@ awaitable<void> Api::v2_jim_put(Call& call) {
     co_return;
   }
   const auto chances = chances_from_json(call.request.body);
-  if (!chances) co_return answer_error(call.response, 400, "expected an object of chances, as GET gives it");
+  if (!chances) co_return call.refuse(400, "expected an object of chances, as GET gives it");
   jim_.change(*chances);
 }
 
@@ -333,7 +332,7 @@ awaitable<void> Api::v2_jim_delete(Call& call) {
 
 awaitable<void> Api::v2_outgoing(Call& call) {
   const auto servers = co_await release_.servers();
-  if (!servers) co_return answer_error(call.response, servers.error());
+  if (!servers) co_return house::refuse(call, servers.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   for (const auto& [name, server] : *servers) append_outgoing_json(object.key(name), server);

@@ -231,12 +231,11 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
   const auto start = number_in(call.target, "start", 0);
   // Newest first: the next page is what is older than the last message of this one.
   if (const auto cursor = id_of_spelling(call.target.get("cursor")); !cursor.empty()) {
-    if (!created_of(cursor))
-      co_return answer_error(call.response, 400, "cursor is the next of an answer before");
+    if (!created_of(cursor)) co_return call.refuse(400, "cursor is the next of an answer before");
     filter.until = filter.until.empty() ? cursor : std::min(filter.until, cursor);
   }
   auto page = co_await mail_.find(filter, start, limit, Load::head, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   std::string summaries;
   const auto show = [&](Message& message) -> store::Async<void> {
     if (!summaries.empty()) summaries.push_back(',');
@@ -244,7 +243,7 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
     co_return store::Result<void>();
   };
   const auto shown = co_await each_message(*page, show);
-  if (!shown) co_return answer_error(call.response, shown.error());
+  if (!shown) co_return house::refuse(call, shown.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   object.number("total", static_cast<int64_t>(page->total));
@@ -258,7 +257,7 @@ awaitable<void> Api::list_found(Call& call, Filter filter) {
 
 awaitable<void> Api::v3_list(Call& call) {
   auto filter = parse_query(call.target.get("query"), mail_.clock().now());
-  if (!filter) co_return answer_error(call.response, 400, filter.error());
+  if (!filter) co_return call.refuse(400, filter.error());
   co_await list_found(call, std::move(*filter));
 }
 
@@ -278,44 +277,41 @@ awaitable<void> Api::v3_update(Call& call) {
   const auto read = object ? json->find("read") : std::nullopt;
   const auto tags = object ? json->find("tags") : std::nullopt;
   if ((!read && !tags) || (read && read->kind() != JsonValue::Kind::boolean))
-    co_return answer_error(call.response, 400,
-                           "expected {\"read\": true} or {\"tags\": [\"one\", \"two\"]}, or both");
+    co_return call.refuse(400, "expected {\"read\": true} or {\"tags\": [\"one\", \"two\"]}, or both");
   const auto& id = call.path("id");
   bool there = true;
   if (tags) {
     auto names = read_tags(*tags);
     if (!names)
-      co_return answer_error(
-          call.response, 400,
-          fmt::format("tags is a list of at most {} texts of up to {} bytes", kMostTags, kLongestTag));
+      co_return call.refuse(
+          400, fmt::format("tags is a list of at most {} texts of up to {} bytes", kMostTags, kLongestTag));
     const auto set = co_await mail_.set_tags(id, std::move(*names));
-    if (!set) co_return answer_error(call.response, set.error());
+    if (!set) co_return house::refuse(call, set.error());
     there = *set;
   }
   if (there && read) {
     const auto set = co_await mail_.set_read(id, read->boolean());
-    if (!set) co_return answer_error(call.response, set.error());
+    if (!set) co_return house::refuse(call, set.error());
     there = *set;
   }
-  if (!there) co_return answer_error(call.response, 404, "there is no such message");
+  if (!there) co_return call.refuse(404, "there is no such message");
   co_await v3_get(call);
 }
 
 awaitable<void> Api::v3_delete(Call& call) {
   const auto removed = co_await mail_.remove(call.path("id"));
-  if (!removed) co_return answer_error(call.response, removed.error());
-  if (!*removed) co_return answer_error(call.response, 404, "there is no such message");
+  if (!removed) co_return house::refuse(call, removed.error());
+  if (!*removed) co_return call.refuse(404, "there is no such message");
   call.response.status = 204;
 }
 
 awaitable<void> Api::v3_delete_found(Call& call) {
   const auto query = call.target.get("query");
   auto filter = parse_query(query, mail_.clock().now());
-  if (!filter) co_return answer_error(call.response, 400, filter.error());
-  if (filter->empty())
-    co_return answer_error(call.response, 400, "query says which; to delete all: DELETE /api/v1/messages");
+  if (!filter) co_return call.refuse(400, filter.error());
+  if (filter->empty()) co_return call.refuse(400, "query says which; to delete all: DELETE /api/v1/messages");
   const auto removed = co_await mail_.remove_found(std::move(*filter), deadline_of(call.target, kLongDelete));
-  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!removed) co_return house::refuse(call, removed.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   object.number("deleted", static_cast<int64_t>(*removed));
@@ -350,7 +346,7 @@ awaitable<void> Api::v3_part(Call& call) {
 
 awaitable<void> Api::v3_inboxes(Call& call) {
   const auto inboxes = co_await mail_.inboxes(deadline_of(call.target));
-  if (!inboxes) co_return answer_error(call.response, inboxes.error());
+  if (!inboxes) co_return house::refuse(call, inboxes.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   JsonArrayWriter array(object.key("inboxes"));
@@ -363,7 +359,7 @@ awaitable<void> Api::v3_inboxes(Call& call) {
 
 awaitable<void> Api::v3_inbox(Call& call) {
   auto filter = parse_query(call.target.get("query"), mail_.clock().now());
-  if (!filter) co_return answer_error(call.response, 400, filter.error());
+  if (!filter) co_return call.refuse(400, filter.error());
   filter->keys.push_back({.word = inbox_key(call.path("inbox"))});
   co_await list_found(call, std::move(*filter));
 }
@@ -372,7 +368,7 @@ awaitable<void> Api::v3_inbox_delete(Call& call) {
   Filter filter;
   filter.keys.push_back({.word = inbox_key(call.path("inbox"))});
   const auto removed = co_await mail_.remove_found(std::move(filter), deadline_of(call.target, kLongDelete));
-  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!removed) co_return house::refuse(call, removed.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   object.number("deleted", static_cast<int64_t>(*removed));
@@ -380,7 +376,7 @@ awaitable<void> Api::v3_inbox_delete(Call& call) {
 
 awaitable<void> Api::v3_tags(Call& call) {
   const auto labels = co_await mail_.index().labels(mail_.now() / 1'000'000'000);
-  if (!labels) co_return answer_error(call.response, labels.error());
+  if (!labels) co_return house::refuse(call, labels.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   JsonArrayWriter tags(object.key("tags"));
@@ -391,11 +387,11 @@ awaitable<void> Api::v3_tags(Call& call) {
 
 awaitable<void> Api::v3_stats(Call& call) {
   const auto total = co_await mail_.count(deadline_of(call.target));
-  if (!total) co_return answer_error(call.response, total.error());
+  if (!total) co_return house::refuse(call, total.error());
   Filter unread;
   unread.labels.push_back({.word = kReadLabel, .negated = true});
   const auto page = co_await mail_.find(unread, 0, 0, Load::keys, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   object.number("messages", static_cast<int64_t>(*total));
@@ -404,7 +400,7 @@ awaitable<void> Api::v3_stats(Call& call) {
 
 awaitable<void> Api::v3_webhooks(Call& call) {
   const auto hooks = co_await webhooks_.all();
-  if (!hooks) co_return answer_error(call.response, hooks.error());
+  if (!hooks) co_return house::refuse(call, hooks.error());
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
   JsonArrayWriter array(object.key("webhooks"));
@@ -425,14 +421,13 @@ awaitable<void> Api::v3_webhook_add(Call& call) {
   };
   webhook::Hook hook{.url = text("url"), .secret = text("secret"), .query = text("query")};
   if (const auto url = net::parse_url(hook.url); !url)
-    co_return answer_error(call.response, 400,
-                           fmt::format("expected {{\"url\": \"https://…\"}}: {}", url.error()));
+    co_return call.refuse(400, fmt::format("expected {{\"url\": \"https://…\"}}: {}", url.error()));
   if (const auto filter = parse_query(hook.query, mail_.clock().now()); !filter)
-    co_return answer_error(call.response, 400, "query: " + filter.error());
+    co_return call.refuse(400, "query: " + filter.error());
   const auto added = co_await webhooks_.add(std::move(hook));
   if (!added && added.error().code == store::ErrorCode::access_denied)
-    co_return answer_error(call.response, 403, added.error().message);
-  if (!added) co_return answer_error(call.response, added.error());
+    co_return call.refuse(403, added.error().message);
+  if (!added) co_return house::refuse(call, added.error());
   call.response.status = 201;
   call.response.content_type = kJson;
   JsonObjectWriter object(call.response.body);
@@ -444,21 +439,21 @@ awaitable<void> Api::v3_webhook_add(Call& call) {
 
 awaitable<void> Api::v3_webhook_delete(Call& call) {
   const auto removed = co_await webhooks_.remove(call.path("id"));
-  if (!removed) co_return answer_error(call.response, removed.error());
-  if (!*removed) co_return answer_error(call.response, 404, "there is no such webhook that was added here");
+  if (!removed) co_return house::refuse(call, removed.error());
+  if (!*removed) co_return call.refuse(404, "there is no such webhook that was added here");
   call.response.status = 204;
 }
 
 awaitable<void> Api::v3_scenario_get(Call& call) {
   auto json = jim_.scenario_json();
-  if (!json) co_return answer_error(call.response, 404, "no scenario is playing");
+  if (!json) co_return call.refuse(404, "no scenario is playing");
   call.response.content_type = kJson;
   call.response.body = std::move(*json);
 }
 
 awaitable<void> Api::v3_scenario_put(Call& call) {
   auto scenario = scenario_from_json(call.request.body);
-  if (!scenario) co_return answer_error(call.response, 400, scenario.error());
+  if (!scenario) co_return call.refuse(400, scenario.error());
   jim_.play(std::move(*scenario));
   co_await v3_scenario_get(call);
 }

@@ -109,14 +109,14 @@ awaitable<void> Api::v2_websocket(Call& call) {
 
 awaitable<void> Api::v3_wait(Call& call) {
   const auto filter = parse_query(call.target.get("query"), mail_.clock().now());
-  if (!filter) co_return answer_error(call.response, 400, filter.error());
+  if (!filter) co_return call.refuse(400, filter.error());
   if (call.target.has("timeout") && !parse_duration(call.target.get("timeout")))
-    co_return answer_error(call.response, 400, "timeout is a time, as in 5s");
+    co_return call.refuse(400, "timeout is a time, as in 5s");
   const auto deadline = deadline_of(call.target);
   // Listening begins before looking: nothing comes in between.
   const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   auto page = co_await mail_.find(*filter, 0, 1, Load::head, SteadyClock::now() + kKeepAlive);
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   std::optional<Message> found;
   if (!page->messages.empty()) found = std::move(page->messages.front());
   Pace pace;
@@ -127,16 +127,16 @@ awaitable<void> Api::v3_wait(Call& call) {
     std::vector<std::string> ids;
     ids.push_back(std::move(*id));
     auto messages = co_await mail_.load_some(std::move(ids), Load::head);
-    if (!messages) co_return answer_error(call.response, messages.error());
+    if (!messages) co_return house::refuse(call, messages.error());
     if (messages->empty()) continue;
     auto& message = messages->front();
     const auto document = co_await mail_.document(message);
-    if (!document) co_return answer_error(call.response, document.error());
+    if (!document) co_return house::refuse(call, document.error());
     if (matches(*filter, **document, labels_of(message))) found = std::move(message);
   }
-  if (!found) co_return answer_error(call.response, 404, "no message that matches came in time");
+  if (!found) co_return call.refuse(404, "no message that matches came in time");
   if (const auto completed = co_await mail_.complete(*found); !completed)
-    co_return answer_error(call.response, completed.error());
+    co_return house::refuse(call, completed.error());
   call.response.content_type = kJson;
   co_await mail_.aside(found->size, [&] { append_summary_json(call.response.body, *found); });
 }
@@ -159,20 +159,20 @@ store::Async<void> Api::check(const Assertion& assertion, std::string id, std::v
 
 awaitable<void> Api::v3_assert(Call& call) {
   const auto assertion = parse_assertion(call.request.body, mail_.clock().now());
-  if (!assertion) co_return answer_error(call.response, 400, assertion.error());
+  if (!assertion) co_return call.refuse(400, assertion.error());
   const auto deadline = SteadyClock::now() + assertion->timeout;
   Pace pace;
   const auto arrivals = arrivals_.subscribe(co_await asio::this_coro::executor, mail_.now());
   while (true) {
     auto page =
         co_await mail_.find(assertion->filter, 0, kChecked, Load::keys, SteadyClock::now() + kKeepAlive);
-    if (!page) co_return answer_error(call.response, page.error());
+    if (!page) co_return house::refuse(call, page.error());
     auto wrong = count_failures(*assertion, page->total);
     for (const auto& message : page->messages) {
       if (assertion->each.empty()) break;
       co_await pace.go_on();
       const auto checked = co_await check(*assertion, message.id, wrong);
-      if (!checked) co_return answer_error(call.response, checked.error());
+      if (!checked) co_return house::refuse(call, checked.error());
     }
     if (!assertion->each.empty() && page->total > page->messages.size())
       wrong.push_back(fmt::format("only the newest {} of {} messages were looked at: narrow the query",

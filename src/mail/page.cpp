@@ -79,7 +79,7 @@ awaitable<void> Api::page_list(Call& call) {
     co_return answer_page(call.response, std::move(html));
   }
   auto page = co_await mail_.find(*filter, start, kRows, Load::head, deadline_of(call.target));
-  if (!page) co_return answer_error(call.response, page.error());
+  if (!page) co_return house::refuse(call, page.error());
   const ListPage list{.query = query,
                       .start = start,
                       .count = page->messages.size() + page->later.size(),
@@ -91,7 +91,7 @@ awaitable<void> Api::page_list(Call& call) {
     co_return store::Result<void>();
   };
   const auto shown = co_await each_message(*page, show);
-  if (!shown) co_return answer_error(call.response, shown.error());
+  if (!shown) co_return house::refuse(call, shown.error());
   end_list(html, base, list);
   answer_page(call.response, std::move(html));
 }
@@ -106,13 +106,13 @@ awaitable<void> Api::page_message(Call& call) {
 
 awaitable<void> Api::page_delete(Call& call) {
   const auto removed = co_await mail_.remove(call.path("id"));
-  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!removed) co_return house::refuse(call, removed.error());
   go_to(call.response, web_path_ + "/");
 }
 
 awaitable<void> Api::page_delete_all(Call& call) {
   const auto removed = co_await mail_.remove_all();
-  if (!removed) co_return answer_error(call.response, removed.error());
+  if (!removed) co_return house::refuse(call, removed.error());
   go_to(call.response, web_path_ + "/");
 }
 

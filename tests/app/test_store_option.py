@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from server import BINARY, Server, free_port
 
 KEY = "AKIDEXAMPLE:secret"
-TABLES = ["tabella-consumers", "tabella-mail", "tabella-mail-index", "tabella-mail-settings", "tabella-timers"]
+TABLES = ["tabella-access", "tabella-consumers", "tabella-mail", "tabella-mail-index", "tabella-mail-settings", "tabella-timers"]
 
 
 def clean_environment(**variables):
@@ -129,7 +129,7 @@ class StoreOptionTest(unittest.TestCase):
 
     def test_tables_are_made_only_if_asked_for(self):
         with Server() as server:
-            words = self.refuse("--store", server.endpoint, "--table-prefix", "team-a.")
+            words = self.refuse("--store", server.endpoint, "--table-prefix", "team-a.", "--http", f"127.0.0.1:{free_port()}")
             for table in TABLES:
                 self.assertIn(f"the table team-a.{table}", words)
             self.assertIn("; --create-tables", words)

@@ -112,7 +112,7 @@ class Secrets(unittest.TestCase):
 
     @unittest.skipUnless(REMOTE, "the embedded store has a key of its own")
     def test_a_shared_store_needs_a_shared_key(self):
-        with MailServer() as server:
+        with MailServer(secret_key=False) as server:
             answer, content = server.request("POST", "/api/v3/webhooks", json.dumps({"url": "http://127.0.0.1:9/x", "secret": "s"}))
             self.assertGreaterEqual(answer.status, 400)
             self.assertIn("--secret-key-file", json.loads(content)["error"])

@@ -1,5 +1,6 @@
 """A Tabella that catches mail, on the embedded store or, with MAIL_ON=remote, on another Tabella as its store."""
 
+import base64
 import http.client
 import json
 import os
@@ -95,13 +96,20 @@ class MailProcess:
 class MailServer(MailProcess):
     """`with MailServer() as server:` with data of its own, which goes with it."""
 
-    def __init__(self, *options, **more):
+    def __init__(self, *options, secret_key=True, **more):
         self.folder = tempfile.TemporaryDirectory(prefix="tabella-test-")
+        # The embedded store makes its own; processes that share a store must be given one.
+        self.secret_key = []
+        if REMOTE and secret_key:
+            file = os.path.join(self.folder.name, "shared.key")
+            with open(file, "w") as key:
+                key.write(base64.b64encode(os.urandom(32)).decode())
+            self.secret_key = ["--secret-key-file", file]
         self.store = Server() if REMOTE else None
         dynamodb = free_port()
         self.dynamodb = f"http://127.0.0.1:{self.store.port if self.store else dynamodb}"
         where = ["--store", self.dynamodb, "--create-tables"] if REMOTE else ["--data", self.folder.name, "--dynamodb", f"127.0.0.1:{dynamodb}"]
-        super().__init__(*where, *(() if "--mail-settle" in options else ("--mail-settle", "1s")), *options, **more)
+        super().__init__(*where, *self.secret_key, *(() if "--mail-settle" in options else ("--mail-settle", "1s")), *options, **more)
 
     def tables(self):
         """The store's own API."""
@@ -114,7 +122,7 @@ class MailServer(MailProcess):
 
     def another(self):
         """A second process on the same store."""
-        return MailProcess("--store", self.dynamodb, "--mail-settle", "1s")
+        return MailProcess("--store", self.dynamodb, *self.secret_key, "--mail-settle", "1s")
 
     def restart(self):
         self.stop()
