@@ -103,7 +103,8 @@ class MetadataHandler(http.server.BaseHTTPRequestHandler):
 
 class StoreOptionTest(unittest.TestCase):
     def refuse(self, *options, **environment):
-        result = subprocess.run([BINARY, "serve", "--http", "off", "--smtp", "off", *options], capture_output=True, text=True, timeout=120,
+        http = () if "--http" in options else ("--http", "off")
+        result = subprocess.run([BINARY, "serve", *http, "--smtp", "off", *options], capture_output=True, text=True, timeout=120,
                                 env=clean_environment(**environment))
         self.assertNotEqual(result.returncode, 0)
         return result.stderr
