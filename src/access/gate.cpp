@@ -72,7 +72,7 @@ awaitable<AccessGate::Found> AccessGate::by_credentials(const net::HttpRequest& 
   if (const auto secret = token_of(request); !secret.empty()) co_return co_await by_token(secret);
   if (const auto basic = behind("Basic", request.header("authorization")))
     co_return co_await by_password(*basic);
-  if (protocol::claims_signature(request)) co_return by_signature(request);
+  if (signatures_.required() && protocol::claims_signature(request)) co_return by_signature(request);
   if (const auto cookie = session_cookie(request); !cookie.empty()) co_return co_await by_session(cookie);
   co_return std::nullopt;
 }

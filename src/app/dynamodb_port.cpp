@@ -5,6 +5,11 @@
 #include "app/http_port.h"
 
 namespace tabella::app {
+namespace {
+
+bool listens_everywhere(const Address& address) { return address.host == "0.0.0.0" || address.host == "::"; }
+
+}  // namespace
 
 DynamoDbPort::DynamoDbPort(const ServeOptions& options, OpenStore& store, const Clock& clock,
                            store::LongWork long_work, std::set<std::string> own_tables,
@@ -26,7 +31,8 @@ DynamoDbPort::DynamoDbPort(const ServeOptions& options, OpenStore& store, const 
               [this](const net::HttpRequest& request, net::HttpResponse& response) {
                 return door_.handle(request, response);
               }),
-      note_(options.store.data, url(is_loopback(options.dynamodb) ? options.dynamodb.host : "127.0.0.1")) {}
+      note_(options.store.data,
+            url(listens_everywhere(options.dynamodb) ? "127.0.0.1" : options.dynamodb.host)) {}
 
 std::string DynamoDbPort::url(const std::string& host) const {
   const bool v6 = host.find(':') != std::string::npos;

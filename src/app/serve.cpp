@@ -84,7 +84,7 @@ house::Systems choose(house::Systems all, const ServeOptions& options) {
 
 // The tables of the process: none, if there is nothing that would use them.
 std::vector<store::TablePlan> tables_of(const house::Systems& systems, const ServeOptions& options) {
-  if (systems.empty() && !options.store.remote) return {};
+  if (systems.empty() && !options.http && !options.store.remote) return {};
   const auto& prefix = options.store.table_prefix;
   auto plans = house::House::tables(prefix);
   plans.push_back(access::plan(access_table(prefix)));
@@ -153,17 +153,16 @@ class Process {
   net::WorkThreads work_{work_threads()};
   const store::LongWork long_work_{work_.executor()};
   const std::unique_ptr<OpenStore> store_;
-  const house::Systems systems_;
+  std::optional<access::Secrets> secrets_;  // these three once the tables are there
+  std::optional<net::Outbound> outbound_;
+  std::optional<house::House> house_;
+  const house::Systems systems_;  // the house outlives them
   const std::vector<store::TablePlan> tables_;
   net::IoThreads threads_;
   std::optional<DynamoDbPort> dynamodb_;  // of the embedded store
 
-  // Once the tables are there.
-  std::optional<access::Secrets> secrets_;
-  std::optional<net::Outbound> outbound_;
-  std::optional<house::House> house_;
-  std::optional<HttpPort> http_;
-  size_t started_ = 0;  // systems
+  std::optional<HttpPort> http_;  // once the tables are there
+  size_t started_ = 0;            // systems
 };
 
 bool Process::prepare() {

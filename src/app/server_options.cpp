@@ -71,10 +71,15 @@ OptionCheck check_reachable(std::string_view text) {
   return {};
 }
 
+// It may have a user and a password, which are not repeated.
 OptionCheck check_proxy(std::string_view text) {
-  const auto url = net::parse_url(text);
+  constexpr std::string_view kScheme = "http://";
+  const auto at = text.rfind('@');
+  const bool with_user = text.starts_with(kScheme) && at != std::string_view::npos;
+  const auto url =
+      net::parse_url(with_user ? std::string(kScheme).append(text.substr(at + 1)) : std::string(text));
   if (!url) return std::unexpected(url.error());
-  if (url->tls || url->path != "/") return std::unexpected(fmt::format("'{}' is not http://HOST:PORT", text));
+  if (url->tls || url->path != "/") return std::unexpected(std::string("it is not http://HOST:PORT"));
   return {};
 }
 
@@ -156,8 +161,11 @@ OptionGroup outbound_table(ServeOptions& options) {
           {"--outbound-allow", texts_option(options.outbound_allowed, "HOST|NETWORK", check_reachable, ','),
            "Host, address or network (10.0.0.0/8) that webhooks and the like may reach although it is "
            "private or link-local; may be repeated"},
-          {"--outbound-proxy", text_option(options.outbound_proxy, "URL", check_proxy),
-           "Proxy that they go through, as in http://HOST:PORT"}}};
+          {"--outbound-proxy",
+           text_option(options.outbound_proxy, "URL", check_proxy),
+           "Proxy that they go through, as in http://HOST:PORT or http://USER:PASSWORD@HOST:PORT",
+           {},
+           true}}};
 }
 
 OptionGroup process_table(ServeOptions& options, const std::vector<std::string>& systems) {

@@ -4,6 +4,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include "base/log.h"
 #include "store/leases.h"
 
 namespace tabella::house {
@@ -41,7 +42,14 @@ void Worker::run(std::function<asio::awaitable<void>()> work) {
 }
 
 void Worker::end(std::chrono::steady_clock::time_point until) {
-  for (auto& running : running_) running.wait_until(until);
+  for (auto& running : running_) {
+    if (running.wait_until(until) != std::future_status::ready) continue;
+    try {
+      running.get();
+    } catch (const std::exception& error) {
+      log::error("work in the background has ended early: {}", error.what());
+    }
+  }
   running_.clear();
   thread_.stop();
 }

@@ -110,7 +110,7 @@ void Api::add_v3_routes(Routes& routes) {
               .scope = "mail:read",
               .summary = "A page of messages, newest first",
               .query = {{"query", "what they must match"},
-                        {"limit", "how many, at most 250"},
+                        {"limit", "how many, at most 1000"},
                         {"cursor", "the next of the page before"},
                         {"start", "how many to leave out"}}},
              &Api::v3_list);
@@ -176,7 +176,7 @@ void Api::add_v3_routes(Routes& routes) {
               .scope = "mail:read",
               .summary = "The messages to one address",
               .query = {{"query", "what they must match"},
-                        {"limit", "how many, at most 250"},
+                        {"limit", "how many, at most 1000"},
                         {"cursor", "the next of the page before"},
                         {"start", "how many to leave out"}}},
              &Api::v3_inbox);
@@ -195,8 +195,8 @@ void Api::add_v3_routes(Routes& routes) {
              &Api::v3_stats);
   routes.add({.method = "GET",
               .path = "/api/v3/webhooks",
-              .scope = "mail:read",
-              .summary = "Who is told of messages"},
+              .scope = "mail:write",
+              .summary = "Who is told of messages; their URLs may hold secrets"},
              &Api::v3_webhooks);
   routes.add(
       {.method = "POST",

@@ -11,7 +11,7 @@ using asio::awaitable;
 
 namespace {
 constexpr size_t kLongestQueue = 10'000;
-constexpr Nanoseconds kRecent = 60'000'000'000;
+constexpr size_t kRemembered = 40'000;  // more than are on their way through the stream at any time
 }  // namespace
 
 awaitable<std::optional<std::string>> Arrivals::Subscription::next(
@@ -49,13 +49,15 @@ bool Arrivals::anyone() {
 
 void Arrivals::publish(const std::string& id) {
   const std::lock_guard lock(mutex_);
+  // Remembered also while nobody listens: who comes a moment later is not to hear of it by the stream.
+  if (!published_.insert(id).second) return;
+  published_in_order_.push_back(id);
+  if (published_in_order_.size() > kRemembered) {
+    published_.erase(published_in_order_.front());
+    published_in_order_.pop_front();
+  }
   subscriptions_.remove_if([](const auto& subscription) { return subscription.expired(); });
-  if (subscriptions_.empty()) return;
   const auto created = created_of(id).value_or(0);
-  if (!published_.emplace(id, created).second) return;
-  if (published_.size() > kLongestQueue)
-    std::erase_if(published_, [&](const auto& known) { return known.second < created - kRecent; });
-  if (published_.size() > 2 * kLongestQueue) published_.clear();
   for (const auto& weak : subscriptions_)
     if (const auto subscription = weak.lock(); subscription && created >= subscription->since_)
       asio::post(subscription->timer_.get_executor(), [subscription, id] { subscription->push(id); });

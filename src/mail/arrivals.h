@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <unordered_set>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -49,8 +49,9 @@ class Arrivals {
 
  private:
   std::mutex mutex_;
-  std::list<std::weak_ptr<Subscription>> subscriptions_;    // guarded by mutex_
-  std::unordered_map<std::string, Nanoseconds> published_;  // guarded by mutex_; of the last moments
+  std::list<std::weak_ptr<Subscription>> subscriptions_;  // guarded by mutex_
+  std::unordered_set<std::string> published_;             // guarded by mutex_; the last of them
+  std::deque<std::string> published_in_order_;            // guarded by mutex_; the same, oldest first
 };
 
 }  // namespace tabella::mail

@@ -89,7 +89,7 @@ std::shared_ptr<Feed::Listener> Feed::listen(const asio::any_io_executor& execut
   auto listener = std::make_shared<Listener>(executor, form, listening_);
   const std::lock_guard lock(mutex_);
   // Here and not in run(): nothing that comes from now on is missed.
-  if (!subscription_) subscription_ = arrivals_.subscribe(executor_, mail_.now());
+  if (!subscription_ && !stopping_) subscription_ = arrivals_.subscribe(executor_, mail_.now());
   auto group = std::ranges::find_if(groups_, [&](const auto& known) { return known->executor == executor; });
   if (group == groups_.end())
     group = groups_.insert(groups_.end(), std::make_shared<Group>(Group{.executor = executor}));
@@ -121,6 +121,9 @@ awaitable<void> Feed::run() {
       log::warning("listeners could not be told of a message: {}", error.what());
     }
   }
+  // Its timer is of this thread, which ends before the feed does.
+  const std::lock_guard lock(mutex_);
+  subscription_.reset();
 }
 
 // Null: it is not there any more.

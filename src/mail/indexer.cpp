@@ -98,6 +98,13 @@ Async<bool> Indexer::work() {
   co_return more;
 }
 
+// Of a message that another program has put with its tags.
+Async<void> Indexer::add_labels(const Message& message) {
+  for (const auto& label : labels_of(message))
+    TABELLA_CO_TRY(co_await index_.add_label(label, message.id, message.expires));
+  co_return store::Result<void>();
+}
+
 Async<bool> Indexer::take_in() {
   Pace pace;
   TABELLA_CO_ASSIGN(auto manifest, co_await index_.manifest());
@@ -127,6 +134,7 @@ Async<bool> Indexer::take_in() {
   for (const auto& message : messages) {
     co_await pace.go_on();
     documents.push_back(add_to(builder, message));
+    TABELLA_CO_TRY(co_await add_labels(message));
   }
   TABELLA_CO_TRY(co_await index_.put_documents(documents));
   const auto entries = builder.entries();
@@ -202,9 +210,7 @@ Async<search::MergeInput> Indexer::read_messages(std::vector<std::string> ids, P
     for (const auto& message : messages) {
       co_await pace.go_on();
       documents.push_back(add_to(builder, message));
-      for (const auto& label : labels_of(message)) {
-        TABELLA_CO_TRY(co_await index_.add_label(label, message.id, message.expires));
-      }
+      TABELLA_CO_TRY(co_await add_labels(message));
     }
     TABELLA_CO_TRY(co_await index_.put_documents(documents));
   }
@@ -234,6 +240,8 @@ Async<bool> Indexer::take_late() {
     });
     inputs.push_back(std::move(input));
   }
+  // Before they are read: one that is deleted after that is noted as gone anew.
+  TABELLA_CO_TRY(co_await index_.remove_gone(missing));
   TABELLA_CO_ASSIGN(auto late, co_await read_messages(std::move(missing), pace));
   if (const auto count = late.entries.size(); count > 0) {
     inputs.push_back(std::move(late));
@@ -241,7 +249,6 @@ Async<bool> Indexer::take_late() {
                                                         merge_and_split(inputs)));
     if (!exchanged) co_return true;
     indexed_ += count;
-    TABELLA_CO_TRY(co_await index_.remove_gone(ids));
   }
   TABELLA_CO_TRY(co_await index_.remove_late(ids));
   co_return true;

@@ -46,8 +46,9 @@ class Indexer {
   store::Async<Inventory> take_inventory(const Progress& progress);
   store::Async<void> index_all(size_t messages, const Progress& progress);
 
-  store::Async<bool> take_in();        // settled messages
-  store::Async<bool> take_late();      // messages that came when the index was past them
+  store::Async<bool> take_in();
+  store::Async<void> add_labels(const Message& message);  // settled messages
+  store::Async<bool> take_late();                         // messages that came when the index was past them
   store::Async<bool> merge_some();     // segments that are small, or hold much that is gone
   store::Async<bool> clear_away();     // segments that nobody reads any more
   store::Async<bool> forget_gone();    // notes about documents that no segment has

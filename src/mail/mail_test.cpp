@@ -247,6 +247,19 @@ TEST(ShownHtml, IsNotMuchLargerThanTheMessageHoweverOftenItRefersToAPicture) {
   EXPECT_LT(shown_html(mime::parse(raw + std::string(kPicture))).size(), 8u << 20);
 }
 
+TEST(ShownHtml, ShowsLargePicturesThatAreNotInBase64OnceAndLooksAtThemNoMore) {
+  std::string raw(kWithPicture);
+  for (int i = 0; i < 20'000; ++i) raw += "<img src='cid:p'>";
+  raw += "\r\n--b\r\nContent-Type: image/png\r\nContent-ID: <p>\r\nContent-Transfer-Encoding: 8bit\r\n\r\n";
+  const std::string line(70, 'x');
+  for (int i = 0; i < 60'000; ++i) raw += line + "\r\n";
+  raw += "--b--\r\n";
+  const auto html = shown_html(mime::parse(raw));
+  const auto first = html.find("data:image/png");
+  EXPECT_NE(first, html.npos);
+  EXPECT_EQ(html.find("data:image/png", first + 1), html.npos);
+}
+
 TEST(Downloads, KeepTheirCharset) {
   EXPECT_EQ(download_type("text/plain", "iso-8859-15"), "text/plain; charset=iso-8859-15");
   EXPECT_EQ(download_type("text/plain", "x\r\nSet-Cookie: a=b"), "text/plain");

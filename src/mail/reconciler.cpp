@@ -31,7 +31,8 @@ bool Reconciler::was_in_time(const MessageKey& key, TimePoint written) const {
 Async<void> Reconciler::see_put(const MessageKey& key, TimePoint written) {
   TABELLA_CO_TRY(co_await mail_.expect(key.granularity));
   arrivals_.publish(key.id);
-  if (was_in_time(key, written)) co_return store::Result<void>();
+  // One that was taken away and is put again is noted as gone.
+  if (was_in_time(key, written) && !was_forgotten(key.id)) co_return store::Result<void>();
   ++late_;
   co_return co_await mail_.index().add_late(key.id);
 }
@@ -48,9 +49,22 @@ Async<void> Reconciler::see_removed(const std::string& id) {
       });
   if (!may_be_indexed) co_return store::Result<void>();
   ++removed_;
+  remember_forgotten(id);
   std::vector<std::string> ids;
   ids.push_back(id);
   co_return co_await mail_.forget(std::move(ids));
+}
+
+bool Reconciler::was_forgotten(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(forgotten_, id) != forgotten_.end();
+}
+
+void Reconciler::remember_forgotten(const std::string& id) {
+  constexpr size_t kMost = 100;
+  const std::lock_guard lock(mutex_);
+  forgotten_.push_back(id);
+  if (forgotten_.size() > kMost) forgotten_.pop_front();
 }
 
 void Reconciler::write_metrics(metrics::Exposition& out) const {

@@ -11,7 +11,11 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include <deque>
+#include <mutex>
+#include <string>
 #include "base/metrics.h"
+
 #include "mail/arrivals.h"
 #include "mail/service.h"
 #include "store/streams.h"
@@ -33,9 +37,13 @@ class Reconciler {
   store::Async<void> see_put(const MessageKey& key, TimePoint written);
   store::Async<void> see_removed(const std::string& id);
   bool was_in_time(const MessageKey& key, TimePoint written) const;
+  bool was_forgotten(const std::string& id);
+  void remember_forgotten(const std::string& id);
 
   Mail& mail_;
   Arrivals& arrivals_;
+  std::mutex mutex_;
+  std::deque<std::string> forgotten_;  // guarded by mutex_; the last of them
   metrics::Counter late_{0};
   metrics::Counter removed_{0};
 };

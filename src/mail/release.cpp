@@ -194,14 +194,13 @@ boost::asio::awaitable<Done> Release::release(const Message& message, OutgoingSe
   if (!server) co_return std::unexpected(std::move(server).error());
   auto relay = relay_to(*server);
   if (!relay) co_return std::unexpected(std::move(relay).error());
-  if (server->save)
-    if (auto saved = co_await save(*server); !saved) co_return saved;
   relay->helo = mail_.options().hostname;
   if (!server->trusted) relay->rules = &rules_;
   const auto data = trace_headers(message, mail_.options().hostname) + message.raw;
   smtp::Letter letter{.from = "nobody@" + mail_.options().hostname, .to = {server->email}, .data = data};
   const auto sent = co_await smtp::send(std::move(*relay), std::move(letter), kReleaseTimeout);
   if (!sent) co_return refuse(sent.error().refused ? 403 : 500, sent.error().message);
+  if (server->save) co_return co_await save(*server);
   co_return Done();
 }
 

@@ -1,6 +1,7 @@
 #include "mail/shown.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -12,36 +13,38 @@ namespace tabella::mail {
 
 namespace {
 
-// Puts pictures of a message into its HTML. All of them together take no more room than the message itself,
-// or a little, if it is small: each may be referred to many times.
+// Puts pictures of a message into its HTML. All of them together take no more room than each of them once,
+// or a little, if they are small: each may be referred to many times. One that has found no room is not
+// looked at again, however often it is referred to.
 class Pictures {
  public:
-  explicit Pictures(const mime::Message& parsed) : parsed_(parsed) {
+  explicit Pictures(const mime::Message& parsed) {
     constexpr size_t kAlways = 1u << 20;
-    for (const auto& part : parsed.parts) room_ += part.source.size();
+    for (const auto& part : parsed.parts) {
+      room_ += part.source.size() + part.source.size() / 3 + 100;  // in base64, and what stands before it
+      if (!part.content_id.empty() && is_picture(part.content_type))
+        pictures_.emplace(part.content_id, &part);
+    }
     room_ = std::max(room_, kAlways);
   }
 
   // As a data: URL; empty: there is none of that name, or no room for it.
   std::string url_of(std::string_view content_id) {
-    const auto* part = find(content_id);
-    if (!part) part = find(net::percent_decode(content_id, false).value_or(""));
-    if (!part || part->source.size() > room_) return {};
-    auto url = fmt::format("data:{};base64,{}", part->content_type, to_base64(part->content()));
-    if (url.size() > room_) return {};
+    auto found = pictures_.find(content_id);
+    if (found == pictures_.end()) found = pictures_.find(net::percent_decode(content_id, false).value_or(""));
+    if (found == pictures_.end()) return {};
+    const auto& part = *found->second;
+    auto url = fmt::format("data:{};base64,{}", part.content_type, to_base64(part.content()));
+    if (url.size() > room_) {
+      pictures_.erase(found);
+      return {};
+    }
     room_ -= url.size();
     return url;
   }
 
  private:
-  const mime::Part* find(std::string_view content_id) const {
-    const auto found = std::ranges::find_if(parsed_.parts, [&](const mime::Part& part) {
-      return !content_id.empty() && part.content_id == content_id && is_picture(part.content_type);
-    });
-    return found == parsed_.parts.end() ? nullptr : &*found;
-  }
-
-  const mime::Message& parsed_;
+  std::map<std::string, const mime::Part*, std::less<>> pictures_;  // by content id
   size_t room_ = 0;
 };
 

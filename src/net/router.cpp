@@ -13,6 +13,15 @@ namespace tabella::net {
 
 using boost::asio::awaitable;
 
+namespace {
+
+void answer_failure(HttpResponse& response) {
+  response.clear();
+  answer_error(response, 500, "something went wrong here; see the log");
+}
+
+}  // namespace
+
 struct Router::Entry {
   explicit Entry(Route r) : route(std::move(r)) {}
   Route route;
@@ -51,7 +60,7 @@ Router::Router(Options options, Gate* gate)
 Router::~Router() = default;
 
 void Router::add(Route route) {
-  if (!route.path.starts_with('/') || !route.handler || route.summary.empty())
+  if (!route.path.starts_with('/') || !route.handler || route.summary.empty() || route.scope.empty())
     throw std::logic_error(fmt::format("the route {} {} says too little", route.method, route.path));
   auto entry = std::make_unique<Entry>(std::move(route));
   auto* node = root_.get();
@@ -155,7 +164,12 @@ awaitable<void> Router::handle(const HttpRequest& request, HttpResponse& respons
   if (!target) co_return answer_error(response, 400, "the path cannot be read");
   auto match = find(target->segments);
   Call call(request, response, std::move(*target));
-  co_await dispatch(call, match, at_root);
+  try {
+    co_await dispatch(call, match, at_root);
+  } catch (const std::exception& error) {
+    log::error("{} {}: {}", request.method, path.substr(0, path.find('?')), error.what());
+    answer_failure(response);
+  }
 }
 
 // Whether the process is alive is asked by whatever name it has there.
@@ -198,8 +212,7 @@ awaitable<void> Router::run(Call& call, Entry& entry) {
       co_await entry.route.handler(call);
     } catch (const std::exception& error) {
       log::error("{} {}: {}", entry.route.method, entry.route.path, error.what());
-      call.response.clear();
-      answer_error(call.response, 500, "something went wrong here; see the log");
+      answer_failure(call.response);
     }
   }
   entry.took.observe(std::chrono::steady_clock::now() - begun);

@@ -24,7 +24,7 @@
 namespace tabella::net {
 
 // The scope of routes that need no credentials.
-inline constexpr const char* kAnybody = "";
+inline constexpr const char* kAnybody = "anybody";
 
 struct Parameter {
   std::string name;

@@ -35,7 +35,7 @@ awaitable<bool> EventStream::send(std::string_view id, std::string_view event, s
   std::string text;
   if (!event.empty()) text.append("event: ").append(one_line(event)).append("\n");
   if (!id.empty()) text.append("id: ").append(one_line(id)).append("\n");
-  for (const auto line : split(data, '\n')) text.append("data: ").append(line).append("\n");
+  for (const auto line : split(data, '\n')) text.append("data: ").append(one_line(line)).append("\n");
   text.append("\n");
   co_return co_await write(text);
 }

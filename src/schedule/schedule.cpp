@@ -37,6 +37,7 @@ namespace {
 
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kPauseAfterFailure{200};
+constexpr size_t kMostPassedOver = 500;  // due timers of kinds that have no room, in one look
 constexpr milliseconds kLongestPause{5000};
 constexpr milliseconds kLongestBackoff{60'000};
 constexpr std::chrono::minutes kForgetBackoff{10};
@@ -265,6 +266,7 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
   std::optional<int64_t> next;
   auto& before = seen_[static_cast<size_t>(shard)];
   SeenRows seen;
+  size_t passed_over = 0;
   while (active_.size() < options_.concurrency) {
     request.options.limit =
         static_cast<int64_t>(std::clamp<size_t>(options_.concurrency - active_.size(), 8, 200));
@@ -289,8 +291,12 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
         continue;
       }
       if (active_.size() >= options_.concurrency) break;
-      begin(std::move(row));
+      if (!is_full(row.kind))
+        begin(std::move(row));
+      else if (++passed_over > kMostPassedOver)
+        break;
     }
+    if (passed_over > kMostPassedOver) break;
     if (!page.last_key && active_.size() < options_.concurrency) {
       before = std::move(seen);
       co_return next;
@@ -301,6 +307,11 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
   // There was no room to look at all: the others stay as they were seen.
   for (auto& [id, row] : seen) before.insert_or_assign(id, std::move(row));
   co_return next;
+}
+
+bool Schedule::is_full(const std::string& kind) const {
+  const auto active = active_of_.find(kind);
+  return active != active_of_.end() && active->second >= options_.of_one_kind;
 }
 
 // Nobody's, or that of somebody who has not moved for too long.
@@ -333,16 +344,19 @@ void Schedule::begin(DueRow row) {
   const auto claim =
       std::make_shared<Claim>(Claim{.owner = fmt::format("{}/{:x}/{}", options_.worker, life_, ++claims_)});
   const auto id = row.id;
+  const auto kind = row.kind;
   active_[id] = claim;
+  ++active_of_[kind];
   asio::co_spawn(sleep_->get_executor(), fire(std::move(row), claim),
-                 [this, id](const std::exception_ptr& failure) {
+                 [this, id, kind](const std::exception_ptr& failure) {
                    try {
                      if (failure) std::rethrow_exception(failure);
                    } catch (const std::exception& error) {
                      log::warning("timer {}: {}", id, error.what());
                    }
                    // There is room again, it is due once more, or there is a stop to finish.
-                   const bool was_full = active_.size() >= options_.concurrency;
+                   const bool was_full = active_.size() >= options_.concurrency || is_full(kind);
+                   --active_of_[kind];
                    const bool due_again = active_[id]->due_again;
                    active_.erase(id);
                    if (was_full || due_again || stopping_) wake();

@@ -59,7 +59,8 @@ class Schedule {
     // there are no other processes nobody needs to look.
     std::chrono::milliseconds busy_poll{5};
     std::chrono::milliseconds poll{1'000};
-    size_t concurrency = 64;  // handlers at once
+    size_t concurrency = 128;  // handlers at once
+    size_t of_one_kind = 32;   // of them: one kind cannot keep the others waiting
     std::chrono::milliseconds first_retry{1'000};
     std::chrono::milliseconds longest_retry{3'600'000};
   };
@@ -110,6 +111,7 @@ class Schedule {
   // At all shards: begins what is due. When the next is due, if that is known.
   store::Async<std::optional<int64_t>> look();
   store::Async<std::optional<int64_t>> look_at(int shard);
+  bool is_full(const std::string& kind) const;
   bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
   // How long it is to be left alone because it could not be claimed.
   std::optional<std::chrono::milliseconds> backoff_of(const std::string& id) const;
@@ -138,6 +140,7 @@ class Schedule {
 
   // On the thread of run().
   std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
+  std::map<std::string, size_t> active_of_;               // how many of them, by kind
   std::array<SeenRows, kShards> seen_;                    // overdue claims of others, by timer
   std::unordered_map<std::string, Backoff> backoffs_;     // timers that could not be claimed
   const uint64_t life_;  // tells our claims from those of a process before us

@@ -276,12 +276,13 @@ Async<void> Snapshot::narrow_by_keys(std::vector<Slots>& matching, const Filter&
 }
 
 // In order.
-Async<std::vector<std::string>> Snapshot::ids_with(const Filter::Word& label) {
+Async<std::vector<std::string>> Snapshot::ids_with(const Filter::Word& label, Pace& pace) {
   if (!label.prefix) co_return co_await index_->labelled(label.word);
   TABELLA_CO_ASSIGN(auto names, co_await index_->labels());
   std::vector<std::string> all;
   for (const auto& name : names) {
     if (!name.starts_with(label.word)) continue;
+    if (!co_await pace.go_on()) co_return too_late();
     TABELLA_CO_ASSIGN(auto ids, co_await index_->labelled(name));
     all.insert(all.end(), ids.begin(), ids.end());
   }
@@ -292,7 +293,7 @@ Async<std::vector<std::string>> Snapshot::ids_with(const Filter::Word& label) {
 
 Async<void> Snapshot::narrow_by_labels(std::vector<Slots>& matching, const Filter& filter, Pace& pace) {
   for (const auto& label : filter.labels) {
-    TABELLA_CO_ASSIGN(auto ids, co_await ids_with(label));
+    TABELLA_CO_ASSIGN(auto ids, co_await ids_with(label, pace));
     TABELLA_CO_ASSIGN(auto with, co_await locate(ids, pace));
     for (size_t i = 0; i < matching.size(); ++i)
       label.negated ? matching[i] -= with[i] : matching[i] &= with[i];
@@ -334,6 +335,7 @@ Async<void> Snapshot::verify(std::vector<Slots>& matching, const Filter& filter,
       if (!looked) co_return error_of(looked);
     }
     matching[i] &= verdict.matching;
+    entries_read_.clear();  // those of one segment at a time: all of them may be too many
   }
   co_return store::Result<void>();
 }

@@ -83,7 +83,7 @@ class Snapshot {
     size_t slot;
   };
   static std::vector<Place> newest_first(const std::vector<Slots>& slots, size_t start, size_t limit);
-  store::Async<std::vector<std::string>> ids_with(const Filter::Word& label);
+  store::Async<std::vector<std::string>> ids_with(const Filter::Word& label, Pace& pace);
   store::Async<std::vector<Entry>> entries_at(std::vector<Place> places);
 
   Index* index_;

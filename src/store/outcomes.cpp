@@ -182,7 +182,8 @@ Async<Outcomes::Found> Outcomes::take(const Request& request, const Item& row, S
       seen = {.owner = owner, .beat = beat, .since = clock_.elapsed()};
     if (clock_.elapsed() - seen.since < options_.lease) co_return Found{};
   }
-  auto update = Update(options_.table, key_of(request)).set(kOwner, claim.owner).set(kBeat, 0);
+  auto update =
+      Update(options_.table, key_of(request)).set(kOwner, claim.owner).set(kBeat, 0).set(kExpires, expiry());
   if (owner.empty())
     update.when(absent(kOwner) && absent(kAnswer) && exists(kKey));
   else

@@ -22,7 +22,9 @@ constexpr const char* kSetting = "webhook";
 constexpr std::chrono::seconds kPatience{15};
 constexpr std::chrono::seconds kLooksAgain{2};  // for hooks that other processes have added
 constexpr int kMostAttempts = 12;
-constexpr size_t kLargestAnswer = 64 * 1024;  // nobody reads it
+constexpr int kMostAtOnce = 8;  // calls of one hook
+constexpr std::chrono::seconds kBusyPause{1};
+constexpr size_t kLargestAnswer = 1u << 20;  // nobody reads it
 
 std::string seal_context(const std::string& id) { return "webhook " + id; }
 
@@ -131,6 +133,30 @@ Async<bool> Hooks::replay(std::string event, std::string hook) {
 }
 
 // Throws where it is to be tried again: that is how the schedule is told.
+// A hook that is slow, or does not answer at all, keeps neither the timers nor the other hooks waiting.
+class Hooks::Place {
+ public:
+  Place(Hooks& hooks, std::string hook) : hooks_(hooks), hook_(std::move(hook)) {
+    const std::lock_guard lock(hooks_.mutex_);
+    auto& count = hooks_.under_way_[hook_];
+    taken_ = count < kMostAtOnce;
+    if (taken_) ++count;
+  }
+  ~Place() {
+    if (!taken_) return;
+    const std::lock_guard lock(hooks_.mutex_);
+    if (--hooks_.under_way_[hook_] == 0) hooks_.under_way_.erase(hook_);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+  explicit operator bool() const { return taken_; }
+
+ private:
+  Hooks& hooks_;
+  const std::string hook_;
+  bool taken_ = false;
+};
+
 awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
   const auto& payload = firing.timer.payload;
   const auto bar = payload.find('|');
@@ -139,6 +165,14 @@ awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
   if (!hooks) throw std::runtime_error(hooks.error().message);
   const auto hook = std::ranges::find(*hooks, payload.substr(0, bar), &Hook::id);
   if (hook == hooks->end()) co_return;
+  const Place place(*this, hook->id);
+  if (!place) {
+    // It has not been tried: that is not to count as an attempt.
+    const auto put_off =
+        co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + kBusyPause);
+    if (!put_off) throw std::runtime_error(put_off.error().message);
+    co_return;
+  }
   auto rendered = co_await render_(*hook, event);
   if (!rendered) throw std::runtime_error(rendered.error().message);
   if (std::holds_alternative<NotThereYet>(*rendered)) throw std::runtime_error("the event is not there yet");

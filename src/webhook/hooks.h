@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -82,6 +83,8 @@ class Hooks {
   };
   boost::asio::awaitable<std::optional<Failure>> post(const Hook& hook, const std::string& event,
                                                       std::string body);
+  // A call of a hook that is under way; empty if it has enough of them.
+  class Place;
   void settle(const Hook& hook, const std::optional<Failure>& failure, int attempt);
   void forget_known();
 
@@ -91,9 +94,10 @@ class Hooks {
   const std::vector<Hook> fixed_;
   const Render render_;
   std::mutex mutex_;
-  std::vector<Hook> known_;          // guarded by mutex_
-  std::optional<Elapsed> known_at_;  // guarded by mutex_
-  std::set<std::string> given_up_;   // guarded by mutex_; ids of hooks of which the log has been told
+  std::vector<Hook> known_;               // guarded by mutex_
+  std::optional<Elapsed> known_at_;       // guarded by mutex_
+  std::map<std::string, int> under_way_;  // guarded by mutex_; calls by hook
+  std::set<std::string> given_up_;        // guarded by mutex_; ids of hooks of which the log has been told
   metrics::Counter delivered_{0};
   metrics::Counter failed_{0};
 };

@@ -6,6 +6,7 @@
 
 #include "contract/contract.h"
 #include "schedule/schedule.h"
+#include "store/pause.h"
 #include "support/own_thread.h"
 
 namespace tabella::contract {
@@ -159,6 +160,25 @@ TEST_P(Schedules, LeaveKindsThatTheyDoNotKnowToOthers) {
   EXPECT_TRUE(eventually_fired(1));
   EXPECT_EQ(fired()[0].firing.timer.id, "known");
   EXPECT_EQ(*run(process->cancel("other3")), Cancelled::yes) << "nobody has claimed it";
+}
+
+TEST_P(Schedules, LetNoKindKeepTheOthersWaiting) {
+  make_table();
+  auto narrow = options("one");
+  narrow.of_one_kind = 1;
+  std::atomic<bool> released{false};
+  auto schedule = make(narrow, [&](const Firing& firing) -> boost::asio::awaitable<void> {
+    while (!released) co_await store::pause_for(milliseconds{5});
+    note(firing);
+  });
+  schedule->on("other", [&](const Firing&) -> boost::asio::awaitable<void> {
+    released = true;
+    co_return;
+  });
+  Process process(std::move(schedule));
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(set(*process, fmt::format("t{}", i), in(milliseconds{-100})), "ok");
+  EXPECT_EQ(outcome(run(process->put({.id = "x", .kind = "other", .at = in(milliseconds{-1})}))), "ok");
+  EXPECT_TRUE(eventually_fired(20)) << "what waits for the other kind would wait for ever";
 }
 
 TEST_P(Schedules, SayThatATimerIsRunningWhenItIsCancelled) {
