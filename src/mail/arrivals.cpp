@@ -11,7 +11,7 @@ using asio::awaitable;
 
 namespace {
 constexpr size_t kLongestQueue = 10'000;
-constexpr size_t kRemembered = 40'000;  // more than are on their way through the stream at any time
+constexpr size_t kRememberedArrivals = 40'000;  // more than are on their way through the stream at any time
 }  // namespace
 
 awaitable<std::optional<std::string>> Arrivals::Subscription::next(
@@ -52,7 +52,7 @@ void Arrivals::publish(const std::string& id) {
   // Remembered also while nobody listens: who comes a moment later is not to hear of it by the stream.
   if (!published_.insert(id).second) return;
   published_in_order_.push_back(id);
-  if (published_in_order_.size() > kRemembered) {
+  if (published_in_order_.size() > kRememberedArrivals) {
     published_.erase(published_in_order_.front());
     published_in_order_.pop_front();
   }

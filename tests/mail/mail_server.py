@@ -47,7 +47,7 @@ class MailProcess:
         return errors
 
     def request(self, method, path, body=None, headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=180)
         connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
         response = connection.getresponse()
         content = response.read()
