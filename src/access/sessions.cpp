@@ -59,14 +59,7 @@ Async<std::string> Sessions::begin(std::string user) {
 }
 
 Async<std::optional<Sessions::Row>> Sessions::read(std::string id) {
-  if (auto known = recent_.find(id)) co_return std::move(*known);
-  const auto asked = clock_.elapsed();
-  auto found = co_await get_row(store_, table_, kSession, id);
-  if (!found) co_return store::error_of(found);
-  std::optional<Row> row;
-  if (*found) row = to_row(**found);
-  recent_.keep(std::move(id), row, asked);
-  co_return row;
+  return read_row(store_, clock_, table_, kSession, std::move(id), recent_, to_row);
 }
 
 Async<std::optional<std::string>> Sessions::find(std::string_view cookie) {

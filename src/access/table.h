@@ -9,11 +9,16 @@
 // come in, and no door opens by itself.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "access/recent.h"
+#include "base/clock.h"
+#include "base/result.h"
 #include "item/value.h"
 #include "store/store.h"
 #include "store/tables.h"
@@ -28,6 +33,19 @@ store::TablePlan plan(const std::string& table);
 item::Item key_of(const char* kind, const std::string& id);
 store::Async<std::optional<item::Item>> get_row(store::Store& store, std::string table, const char* kind,
                                                 std::string id);
+// The row as `to_row` reads it: as it was known a moment ago, or as the store has it now.
+template <class Row>
+store::Async<std::optional<Row>> read_row(store::Store& store, const Clock& clock, std::string table,
+                                          const char* kind, std::string id,
+                                          Recent<std::optional<Row>>& recent, Row (*to_row)(item::ItemView)) {
+  if (auto known = recent.find(id)) co_return std::move(*known);
+  const auto asked = clock.elapsed();
+  TABELLA_CO_ASSIGN(const auto found, co_await get_row(store, std::move(table), kind, id));
+  std::optional<Row> row;
+  if (found) row = to_row(*found);
+  recent.keep(std::move(id), row, asked);
+  co_return row;
+}
 // False: it was not there.
 store::Async<bool> remove_row(store::Store& store, std::string table, const char* kind, std::string id);
 

@@ -7,7 +7,6 @@ namespace tabella::mail {
 
 using boost::asio::awaitable;
 using store::Async;
-using store::error_of;
 using store::StreamEvent;
 
 awaitable<void> Reconciler::handle(const store::StreamRecord& record) {
