@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 
 namespace {
 
-std::string consumers_table(const std::string& prefix) { return prefix + "tabella-consumers"; }
+std::string consumers_of(const std::string& prefix) { return prefix + "tabella-consumers"; }
 std::string timers_table(const std::string& prefix) { return prefix + "tabella-timers"; }
 
 schedule::Schedule::Options timer_options(const Foundation& foundation) {
@@ -27,7 +27,7 @@ schedule::Schedule::Options timer_options(const Foundation& foundation) {
 }  // namespace
 
 std::vector<store::TablePlan> House::tables(const std::string& prefix) {
-  return {store::Leases::plan(consumers_table(prefix)), schedule::plan(timers_table(prefix))};
+  return {store::Leases::plan(consumers_of(prefix)), schedule::plan(timers_table(prefix))};
 }
 
 House::House(Foundation foundation)
@@ -54,10 +54,7 @@ void Worker::end(std::chrono::steady_clock::time_point until) {
   thread_.stop();
 }
 
-void House::consume(store::StreamReader::Options options, store::StreamReader::Handler handler) {
-  options.lease_table = consumers_table(table_prefix);
-  readers_.emplace_back(store, clock, std::move(options), std::move(handler));
-}
+std::string House::consumers_table() const { return consumers_of(table_prefix); }
 
 void House::begin() {
   begun_ = true;

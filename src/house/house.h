@@ -74,7 +74,11 @@ class House : public Foundation {
   schedule::Schedule& schedule() { return schedule_; }
 
   // Follows a stream. In System::start(); the house adds where leases are kept.
-  void consume(store::StreamReader::Options options, store::StreamReader::Handler handler);
+  template <class Handler>  // of StreamReader
+  void consume(store::StreamReader::Options options, Handler handler) {
+    options.lease_table = consumers_table();
+    readers_.emplace_back(store, clock, std::move(options), std::move(handler));
+  }
   // For work without end. In System::start().
   Worker& add_worker() { return background_.emplace_back(); }
 
@@ -86,6 +90,8 @@ class House : public Foundation {
   void write_metrics(metrics::Exposition& out) const { schedule_.write_metrics(out); }
 
  private:
+  std::string consumers_table() const;
+
   schedule::Schedule schedule_;
   std::list<store::StreamReader> readers_;
   Worker timers_;

@@ -58,7 +58,7 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   // Adds an email in its status (with its history's first row). False if there is one with its id.
-  virtual store::Async<bool> create(Email email) = 0;
+  virtual store::Async<bool> create(Email email, Beside beside = {}) = 0;
 
   // Moves it from email.status to `to`, with a row in its history; its paths and TTL are kept as they are in
   // `email`. A state that it has been in before is entered anew. Where it goes back to READY, it gives up the

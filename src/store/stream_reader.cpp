@@ -62,7 +62,20 @@ struct StreamReader::Held {
 };
 
 StreamReader::StreamReader(Store& store, const Clock& clock, Options options, Handler handler)
-    : store_(store), clock_(clock), options_(with_worker(std::move(options))), handler_(std::move(handler)) {}
+    : store_(store),
+      clock_(clock),
+      options_(with_worker(std::move(options))),
+      handler_([each = std::move(handler)](const std::string&, std::span<const StreamRecord> records) {
+        return each(records.front());
+      }),
+      in_batches_(false) {}
+
+StreamReader::StreamReader(Store& store, const Clock& clock, Options options, BatchHandler handler)
+    : store_(store),
+      clock_(clock),
+      options_(with_worker(std::move(options))),
+      handler_(std::move(handler)),
+      in_batches_(true) {}
 
 StreamReader::~StreamReader() = default;
 
@@ -302,10 +315,13 @@ Async<void> StreamReader::read_batch(Stream& stream, Held& held) {
   }
   std::string handled;
   bool all = true;
-  for (const auto& record : batch->records) {
-    all = co_await handle(record, held);
+  const std::span<const StreamRecord> records = batch->records;
+  const size_t step = in_batches_ ? records.size() : 1;
+  for (size_t at = 0; at < records.size(); at += step) {
+    const auto some = records.subspan(at, step);
+    all = co_await handle(some, held);
     if (!all) break;
-    handled = record.sequence;
+    handled = some.back().sequence;
   }
   const bool finished = all && !batch->next;
   if (!handled.empty() || finished) {
@@ -335,17 +351,17 @@ Async<void> StreamReader::check_point(Stream& stream, Held& held, std::string se
 }
 
 // False if it was left off, because the reader stops or has lost the shard.
-awaitable<bool> StreamReader::handle(const StreamRecord& record, const Held& held) {
+awaitable<bool> StreamReader::handle(std::span<const StreamRecord> records, const Held& held) {
+  const auto& first = records.front().sequence;
   for (auto wait = kFirstPause; may_go_on(held); wait = std::min(wait * 2, kLongestPause)) {
     try {
-      co_await handler_(record);
+      co_await handler_(held.lease.shard, records);
       co_return true;
     } catch (const std::exception& error) {
-      log::warning("{} failed at record {} of {}, and tries again: {}", options_.consumer, record.sequence,
+      log::warning("{} failed at record {} of {}, and tries again: {}", options_.consumer, first,
                    options_.table, error.what());
     } catch (...) {
-      log::warning("{} failed at record {} of {}, and tries again", options_.consumer, record.sequence,
-                   options_.table);
+      log::warning("{} failed at record {} of {}, and tries again", options_.consumer, first, options_.table);
     }
     co_await pause(wait);
   }

@@ -14,6 +14,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -31,6 +32,9 @@ class StreamReader {
   // Handles one record. What it throws is logged, and the record is tried again, after a pause that grows: a
   // record is never skipped. The same record may come again after a failure, with the same `id`.
   using Handler = std::function<boost::asio::awaitable<void>(const StreamRecord&)>;
+  // Likewise for all records between two checkpoints of a shard, for those who write once for many.
+  using BatchHandler =
+      std::function<boost::asio::awaitable<void>(const std::string& shard, std::span<const StreamRecord>)>;
 
   struct Options {
     std::string table;  // whose stream is read; all of its streams, should it have been disabled and enabled
@@ -45,6 +49,7 @@ class StreamReader {
   };
 
   StreamReader(Store& store, const Clock& clock, Options options, Handler handler);
+  StreamReader(Store& store, const Clock& clock, Options options, BatchHandler handler);
   ~StreamReader();
   StreamReader(const StreamReader&) = delete;
   StreamReader& operator=(const StreamReader&) = delete;
@@ -77,7 +82,7 @@ class StreamReader {
   boost::asio::awaitable<void> read_shard(Stream& stream, std::shared_ptr<Held> held);
   Async<void> read_batch(Stream& stream, Held& held);
   Async<std::string> iterator_for(const std::string& arn, const Held& held);
-  boost::asio::awaitable<bool> handle(const StreamRecord& record, const Held& held);
+  boost::asio::awaitable<bool> handle(std::span<const StreamRecord> records, const Held& held);
   Async<void> check_point(Stream& stream, Held& held, std::string sequence, bool finished);
   bool may_go_on(const Held& held) const;
   boost::asio::awaitable<void> pause(std::chrono::milliseconds length);
@@ -85,7 +90,8 @@ class StreamReader {
   Store& store_;
   const Clock& clock_;
   const Options options_;
-  const Handler handler_;
+  const BatchHandler handler_;
+  const bool in_batches_;
   std::list<Stream> streams_;  // oldest first; they stay where they are
   bool stopping_ = false;
   bool woken_ = false;
