@@ -155,6 +155,26 @@ bool JsonElements::next() {
   return true;
 }
 
+void append_json(std::string& out, JsonValue value) {
+  switch (value.kind()) {
+    case JsonValue::Kind::null: out += "null"; return;
+    case JsonValue::Kind::boolean: out += value.boolean() ? "true" : "false"; return;
+    case JsonValue::Kind::integer: out += std::to_string(value.integer()); return;
+    case JsonValue::Kind::real: fmt::format_to(std::back_inserter(out), "{}", value.real()); return;
+    case JsonValue::Kind::string: append_json_string(out, value.string()); return;
+    case JsonValue::Kind::array: {
+      JsonArrayWriter array(out);
+      for (JsonElements each(value); each.next();) append_json(array.element(), each.value());
+      return;
+    }
+    case JsonValue::Kind::object: {
+      JsonObjectWriter object(out);
+      for (JsonElements each(value); each.next();) append_json(object.key(each.key()), each.value());
+      return;
+    }
+  }
+}
+
 std::optional<bool> boolean_word(std::string_view word) {
   std::string lower(word);
   for (char& c : lower)

@@ -68,6 +68,9 @@ class JsonDocument {
   std::unique_ptr<Parser> parser_;
 };
 
+// A value as text again, without blanks.
+void append_json(std::string& out, JsonValue value);
+
 // AWS takes the words true, yes, 1 and false, no, 0 for booleans, in any case.
 std::optional<bool> boolean_word(std::string_view word);
 

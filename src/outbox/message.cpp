@@ -41,6 +41,7 @@ std::string recipients_json(const std::vector<Recipient>& recipients) {
     one.string("address", recipient.address);
     one.string("result", name_of(recipient.result));
     if (!recipient.reply.empty()) one.string("reply", recipient.reply);
+    if (recipient.may_have_it) one.boolean("may_have_it", true);
   }
   return out;
 }
@@ -50,11 +51,14 @@ std::vector<Recipient> read_recipients(std::string_view json) {
   std::vector<Recipient> recipients;
   const auto list = document.parse(json);
   if (!list || list->kind() != JsonValue::Kind::array) return recipients;
-  for (JsonElements each(*list); each.next();)
+  for (JsonElements each(*list); each.next();) {
+    const auto value = each.value();
     recipients.push_back(
-        {.address = std::string(each.value().text("address")),
-         .result = value_named<Result>(kResultNames, each.value().text("result")).value_or(Result::waiting),
-         .reply = std::string(each.value().text("reply"))});
+        {.address = std::string(value.text("address")),
+         .result = value_named<Result>(kResultNames, value.text("result")).value_or(Result::waiting),
+         .reply = std::string(value.text("reply")),
+         .may_have_it = value.find("may_have_it").has_value()});
+  }
   return recipients;
 }
 
@@ -105,11 +109,6 @@ std::vector<AttemptResult> read_results(std::string_view json) {
   return results;
 }
 
-std::string first_destination(const Message& message) {
-  const auto waiting = std::ranges::find(message.recipients, Result::waiting, &Recipient::result);
-  return waiting == message.recipients.end() ? std::string() : domain_of(waiting->address);
-}
-
 }  // namespace
 
 std::string_view name_of(Result result) { return kResultNames[static_cast<size_t>(result)]; }
@@ -151,7 +150,7 @@ item::Item to_item(const Message& message) {
   row.set("created", epoch_milliseconds(message.created));
   row.set("door", message.door).set("from", message.from);
   row.set("recipients", recipients_json(message.recipients));
-  row.set("destination", first_destination(message));
+  row.set("destination", next_domain(message));
   row.set("subject", message.subject).set("message_id", message.message_id);
   if (!message.labels.empty()) row.set("labels", labels_json(message.labels));
   row.set("priority", name_of(message.priority));
@@ -240,29 +239,53 @@ std::optional<Attempt> to_attempt(item::ItemView row) {
                  .results = read_results(text_of(row, "results"))};
 }
 
+std::string next_domain(const Message& message) {
+  const auto waiting = std::ranges::find(message.recipients, Result::waiting, &Recipient::result);
+  return waiting == message.recipients.end() ? std::string() : domain_of(waiting->address);
+}
+
 std::string domain_of(std::string_view address) {
   const auto at = address.rfind('@');
   return at == std::string_view::npos ? std::string() : lower(address.substr(at + 1));
 }
 
-Statement update_statement(const std::string& table, const Message& message, std::string_view owner) {
-  StatementBuilder update("UPDATE \"" + table +
-                          "\" SET recipients=?, destination=?, attempts=?, attempting=?, composed=?, "
-                          "\"size\"=?, message_id=?");
-  update.with(recipients_json(message.recipients)).with(first_destination(message));
-  update.with(message.attempts).with(message.attempting).with(message.composed).with(message.size);
-  update.with(message.message_id);
-  if (message.shard.empty()) {
+namespace {
+
+// Ends an UPDATE: where the work is, and which row it is about.
+Statement finish_update(StatementBuilder update, const Message& message, std::string_view owner) {
+  if (message.shard.empty())
     update.append(" REMOVE \"shard\" REMOVE due REMOVE \"owner\"");
-  } else {
+  else
     update.append(", \"shard\"=?, due=?, \"owner\"=?")
         .with(message.shard)
         .with(message.due)
         .with(message.owner);
-  }
   update.append(" WHERE id=? AND part=?").with(message.id).with("message");
   if (!owner.empty()) update.append(" AND \"owner\"=?").with(owner);
   return std::move(update);
+}
+
+StatementBuilder begin_update(const std::string& table, const Message& message) {
+  StatementBuilder update("UPDATE \"" + table +
+                          "\" SET recipients=?, destination=?, attempts=?, attempting=?, give_up_at=?");
+  update.with(recipients_json(message.recipients)).with(next_domain(message));
+  update.with(message.attempts).with(message.attempting).with(epoch_milliseconds(message.give_up_at));
+  return update;
+}
+
+}  // namespace
+
+Statement update_statement(const std::string& table, const Message& message, std::string_view owner) {
+  return finish_update(begin_update(table, message), message, owner);
+}
+
+Statement rewrite_statement(const std::string& table, const Message& message) {
+  auto update = begin_update(table, message);
+  update.append(", \"from\"=?, subject=?, message_id=?, labels=?, priority=?, send_at=?, callback=?");
+  update.with(message.from).with(message.subject).with(message.message_id).with(labels_json(message.labels));
+  update.with(name_of(message.priority)).with(epoch_milliseconds(message.send_at)).with(message.callback);
+  update.append(", composed=?, \"size\"=?").with(message.composed).with(message.size);
+  return finish_update(std::move(update), message, {});
 }
 
 }  // namespace tabella::outbox

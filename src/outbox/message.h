@@ -39,7 +39,8 @@ std::string_view name_of(Result result);
 struct Recipient {
   std::string address;
   Result result = Result::waiting;
-  std::string reply = {};  // what was said of it last
+  std::string reply = {};    // what was said of it last
+  bool may_have_it = false;  // an attempt before may have delivered it, which is not known
 };
 
 enum class Priority { high, normal, low };
@@ -129,9 +130,14 @@ std::optional<Attempt> to_attempt(item::ItemView row);
 
 // The part of the address behind the last @, in lower case.
 std::string domain_of(std::string_view address);
+// Of the first recipient that waits; empty: none does.
+std::string next_domain(const Message& message);
 
-// Sets, on the message's row, all that changes while it is worked on: recipients, attempts, work. Only where
-// it is (still) there; and only if it is `owner`'s, unless that is empty.
-store::Statement update_statement(const std::string& table, const Message& message, std::string_view owner);
+// Sets, on the message's row, what changes while it is delivered: recipients, attempts, work. Only where it
+// is (still) there; and only if it is `owner`'s, unless that is empty.
+store::Statement update_statement(const std::string& table, const Message& message,
+                                  std::string_view owner = {});
+// All of it, as after intake.
+store::Statement rewrite_statement(const std::string& table, const Message& message);
 
 }  // namespace tabella::outbox

@@ -29,6 +29,7 @@ struct ServiceOptions {
   std::chrono::milliseconds give_up = std::chrono::days{4};
   std::chrono::milliseconds lease{60'000};
   size_t max_recipients = 1000;
+  bool has_callback = false;  // of the operator
 };
 
 // What a door hands over. It has been checked and composed, or is to be composed by intake.
@@ -114,10 +115,19 @@ class Outbox {
   int64_t now() const { return epoch_milliseconds(clock_.now()); }
   std::optional<int64_t> expiry_of(TimePoint send_at) const;
 
+  // Whether somebody is to be told what became of it.
+  bool wants_callback(const Message& message) const {
+    return options_.has_callback || !message.callback.empty();
+  }
+  // Lists it as work that is nobody's.
+  void make_due(Message& message, int64_t due) const;
+
   void write_metrics(metrics::Exposition& out) const;
 
  private:
   store::Result<Message> to_new_message(const Submission& submission) const;
+  // Whether it is new.
+  store::Async<bool> put(const Email& email, const Message& message, const Submission& submission);
 
   store::Store& store_;
   const Clock& clock_;
