@@ -59,6 +59,13 @@ struct ClientConnection::Transaction {
     for (size_t i = 0; i < settled.size(); ++i)
       if (!settled[i]) settle(i, outcome);
   }
+  // To all or to none: what kept it from one keeps it from the others, for now.
+  void withhold() {
+    if (!objection) return;
+    auto why = delivery.recipients[*objection];
+    why.kind = Kind::deferred;
+    settle_rest(why);
+  }
   // Somebody is to get it, as far as is known.
   bool goes_on() const { return sender_taken && accepted > 0 && !(letter.all_or_none && objection); }
 
@@ -125,7 +132,7 @@ bool ClientConnection::can_take(Transaction& t) const {
     }
     if (all_or_none && t.objection) t.asked.clear();
   }
-  if (t.asked.empty() && t.objection) t.settle_rest(t.delivery.recipients[*t.objection]);
+  if (t.asked.empty()) t.withhold();
   return !t.asked.empty();
 }
 
@@ -133,11 +140,7 @@ awaitable<void> ClientConnection::transact(Transaction& t) {
   if (!co_await say_envelope(t)) co_return;
   if (t.content_awaited && t.accepted > 0) co_return co_await hand_over(t);
   if (t.content_awaited) co_await send_nothing();
-  // To all or to none: what kept it from one keeps it from all, for now.
-  if (!t.objection) co_return;
-  auto why = t.delivery.recipients[*t.objection];
-  why.kind = Kind::deferred;
-  t.settle_rest(why);
+  t.withhold();
 }
 
 // As many commands at once as the server takes. Without pipelining, and where all depends on each recipient,
