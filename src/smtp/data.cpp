@@ -1,5 +1,7 @@
 #include "smtp/data.h"
 
+#include <algorithm>
+
 namespace tabella::smtp {
 
 void DataReader::keep(std::string_view piece) {
@@ -48,6 +50,39 @@ DataReader::State DataReader::feed(std::string_view& bytes) {
     line_begins_ = true;
   }
   return State::incomplete;
+}
+
+std::string stuff_dots(std::string_view data) {
+  std::string out;
+  out.reserve(data.size() + data.size() / 64 + 16);
+  while (!data.empty()) {
+    const auto end = data.find('\n');
+    const bool ended = end != std::string_view::npos;
+    auto line = data.substr(0, end);
+    data.remove_prefix(ended ? end + 1 : data.size());
+    if (ended && line.ends_with('\r')) line.remove_suffix(1);
+    while (true) {
+      const auto carriage_return = line.find('\r');
+      if (line.starts_with('.')) out.push_back('.');
+      out.append(line.substr(0, carriage_return)).append("\r\n");
+      if (carriage_return == std::string_view::npos) break;
+      line.remove_prefix(carriage_return + 1);
+      if (line.empty() && !ended) break;
+    }
+  }
+  return out;
+}
+
+bool is_stuffed(std::string_view data) {
+  if (data.empty()) return true;
+  if (data.front() == '.' || !data.ends_with("\r\n")) return false;
+  std::ptrdiff_t lines = 0;
+  for (auto end = data.find('\n'); end != std::string_view::npos; end = data.find('\n', end + 1)) {
+    if (end == 0 || data[end - 1] != '\r' || data.substr(end + 1).starts_with('.')) return false;
+    ++lines;
+  }
+  // Each line end has its carriage return: one more of them is by itself.
+  return lines == std::ranges::count(data, '\r');
 }
 
 }  // namespace tabella::smtp

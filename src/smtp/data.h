@@ -1,4 +1,5 @@
-// The text between DATA and the lone dot: dots taken off again, line ends checked.
+// The text between DATA and the lone dot. As it comes in: dots taken off again, line ends checked. As it goes
+// out: dots and line ends put in.
 //
 // Only CR LF "." CR LF ends a message, and only CR LF ends a line. A bare CR or LF is refused, whatever it
 // stands beside: servers that disagree about them let messages be smuggled inside messages.
@@ -33,5 +34,12 @@ class DataReader {
   bool line_begins_ = true;  // the next byte is the first of its line
   std::string text_;
 };
+
+// With a dot more where a line begins with one, and every line ending with CR LF; without the last dot. Any
+// of CR LF, LF and CR ends a line of `data`.
+std::string stuff_dots(std::string_view data);
+
+// Whether that would change nothing.
+bool is_stuffed(std::string_view data);
 
 }  // namespace tabella::smtp
