@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/base64.h"
 #include "base/text.h"
 
 namespace tabella::mime {
@@ -75,6 +76,48 @@ std::string decode(std::string_view text, std::string_view encoding) {
   if (encoding == "base64") return decode_base64(text);
   if (encoding == "quoted-printable") return decode_quoted_printable(text);
   return std::string(text);
+}
+
+std::string encode_base64(std::string_view bytes) {
+  constexpr size_t kBytesInLine = 57;
+  std::string out;
+  out.reserve(bytes.size() / kBytesInLine * 78 + 80);
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(kBytesInLine, bytes.size()))) {
+    append_base64(out, bytes.substr(0, kBytesInLine));
+    out.append("\r\n");
+  }
+  return out;
+}
+
+std::string encode_quoted_printable(std::string_view text) {
+  constexpr size_t kLongestLine = 76;
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size() + text.size() / 8);
+  size_t line = 0;  // where the line begins in `out`
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("\r\n")) {
+      out.append("\r\n");
+      line = out.size();
+      ++i;
+      continue;
+    }
+    const auto byte = static_cast<uint8_t>(text[i]);
+    const bool ends_line = i + 1 == text.size() || text.substr(i + 1).starts_with("\r\n");
+    // Blanks at the end of a line would be lost on the way.
+    const bool plain =
+        (byte > 0x20 && byte < 0x7f && byte != '=') || ((byte == ' ' || byte == '\t') && !ends_line);
+    // The last column is for the '=' that says that the line goes on.
+    if (out.size() - line + (plain ? 1 : 3) > kLongestLine - (ends_line ? 0 : 1)) {
+      out.append("=\r\n");
+      line = out.size();
+    }
+    if (plain)
+      out.push_back(text[i]);
+    else
+      out.append({'=', kHex[byte >> 4], kHex[byte & 15]});
+  }
+  return out;
 }
 
 }  // namespace tabella::mime

@@ -1,4 +1,4 @@
-// Content-Transfer-Encodings, undone as far as the bytes allow.
+// Content-Transfer-Encodings: undone as far as the bytes allow, and done as RFC 2045 has them.
 #pragma once
 
 #include <string>
@@ -13,5 +13,11 @@ std::string decode_quoted_printable(std::string_view text);
 
 // By the name of the encoding; others come back as they are.
 std::string decode(std::string_view text, std::string_view encoding);
+
+// In lines of 76 characters, each ended by CR LF.
+std::string encode_base64(std::string_view bytes);
+
+// Lines of `text` end with CR LF, and stay lines; none is longer than 76 characters.
+std::string encode_quoted_printable(std::string_view text);
 
 }  // namespace tabella::mime
