@@ -17,6 +17,13 @@ add_library(rocksdb INTERFACE)
 target_link_libraries(rocksdb INTERFACE ${ROCKSDB_ARCHIVE} gflags snappy z bz2 lz4 zstd Threads::Threads ${CMAKE_DL_LIBS})
 find_library(XXHASH_LIBRARY xxhash REQUIRED)
 
+# MariaDB's client library, which speaks to MySQL as well.
+find_path(MARIADB_INCLUDE mysql.h PATH_SUFFIXES mariadb REQUIRED)
+find_library(MARIADB_LIBRARY mariadb REQUIRED)
+add_library(mariadb INTERFACE)
+target_include_directories(mariadb SYSTEM INTERFACE ${MARIADB_INCLUDE})
+target_link_libraries(mariadb INTERFACE ${MARIADB_LIBRARY})
+
 add_library(asio INTERFACE)
 target_compile_definitions(asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE)
 target_link_libraries(asio INTERFACE Boost::headers Threads::Threads)

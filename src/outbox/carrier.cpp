@@ -170,7 +170,7 @@ awaitable<std::expected<std::vector<std::string>, Outcome>> Carrier::servers_of(
                 fmt::format("the servers of {} cannot be looked up: {}", domain, found.error().message)));
   // Without MX the domain itself is asked for addresses (RFC 5321, 5.1).
   if (!found || found->empty()) co_return std::vector{domain};
-  if (found->size() == 1 && (found->front().host.empty() || found->front().host == "."))
+  if (found->size() == 1 && found->front().is_null())
     co_return std::unexpected(
         outcome(Outcome::Kind::refused, 556, "5.1.10", domain + " takes no mail (null MX)"));
   // Those of one preference in any order.

@@ -235,12 +235,12 @@ awaitable<std::optional<int64_t>> Dispatcher::look() {
 Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
   std::optional<item::Item> from;
   do {
-    auto query = store::Query(table())
-                     .index(kByDue)
-                     .partition("shard", shard)
-                     .where(store::at_most("due", until))
-                     .limit(kPage);
-    if (from) query.start(*from);
+    store::QueryRequest query = store::Query(table())
+                                    .index(kByDue)
+                                    .partition("shard", shard)
+                                    .where(store::at_most("due", until))
+                                    .limit(kPage);
+    query.options.start_key = std::move(from);
     TABELLA_CO_ASSIGN(auto page, co_await outbox_.store().query(std::move(query)));
     const auto now = outbox_.now();
     for (const auto& item : page.items) {
