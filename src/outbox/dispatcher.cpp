@@ -707,7 +707,13 @@ Async<void> Dispatcher::write_down(Work& work, const Attempt& attempt, const Ver
     TABELLA_CO_ASSIGN(moved,
                       co_await outbox_.backend().move(work.email(), verdict.state, verdict.reason, {}));
   }
-  if (*moved) work.email() = std::move(**moved);
+  if (*moved) {
+    work.email() = std::move(**moved);
+    co_return store::Result<>{};
+  }
+  // A move whose answer was lost is one of these, too.
+  TABELLA_CO_ASSIGN(const auto now, co_await outbox_.backend().find(message.id));
+  if (now && now->status == verdict.state) co_return co_await this->update(message);
   co_return store::Result<>{};
 }
 

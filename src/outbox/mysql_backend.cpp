@@ -179,15 +179,18 @@ store::Async<void> MysqlBackend::prepare() {
   co_return store::Result<>{};
 }
 
-store::Async<bool> MysqlBackend::create(Email email) {
+store::Async<bool> MysqlBackend::create(Email email, Beside beside) {
   if (!is_email_id(email.id))
     co_return store::refuse("an email's id has up to 36 letters, digits, '-', '_' and '.'");
   email.reason = reason_text(email.reason);
+  TABELLA_CO_TRY(co_await run_beside(std::move(beside.before)));
   TABELLA_CO_ASSIGN(const auto written, co_await pool_.transact([&](MysqlConnection& connection) {
     return write_new(connection, email);
   }));
-  if (written) own_steps_.add(written->step);
-  co_return written.has_value();
+  if (!written) co_return false;
+  own_steps_.add(written->step);
+  TABELLA_CO_TRY(co_await run_beside(std::move(beside.after)));
+  co_return true;
 }
 
 store::Async<std::optional<Email>> MysqlBackend::move(Email email, State to, std::string reason,

@@ -23,7 +23,7 @@ class MysqlBackend final : public Backend {
   // Makes the tables that are missing; to be awaited before anything else.
   store::Async<void> prepare();
 
-  store::Async<bool> create(Email email) override;
+  store::Async<bool> create(Email email, Beside beside) override;
   store::Async<std::optional<Email>> move(Email email, State to, std::string reason, Beside beside) override;
   store::Async<std::optional<Email>> find(std::string id) override;
   store::Async<std::vector<Step>> history(std::string id) override;
