@@ -23,6 +23,7 @@ find_library(MARIADB_LIBRARY mariadb REQUIRED)
 add_library(mariadb INTERFACE)
 target_include_directories(mariadb SYSTEM INTERFACE ${MARIADB_INCLUDE})
 target_link_libraries(mariadb INTERFACE ${MARIADB_LIBRARY})
+find_library(CARES_LIBRARY cares REQUIRED)
 
 add_library(asio INTERFACE)
 target_compile_definitions(asio INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_BOOST_COROUTINE)
