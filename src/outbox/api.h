@@ -1,0 +1,87 @@
+// /outbox over HTTP.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "house/routes.h"
+#include "net/call.h"
+#include "outbox/callbacks.h"
+#include "outbox/composer.h"
+#include "outbox/folder.h"
+#include "outbox/intake.h"
+#include "outbox/live.h"
+#include "outbox/service.h"
+#include "store/outcomes.h"
+
+namespace tabella::outbox {
+
+class Api {
+ public:
+  struct Parts {
+    Outbox& outbox;
+    const Composer& composer;
+    Intake& intake;
+    Callbacks& callbacks;
+    Live& live;
+    store::Outcomes& outcomes;
+    net::Outbound& outbound;
+    const Folder* folder;  // null: there is none
+    store::LongWork long_work;
+    size_t max_size;
+    std::chrono::milliseconds stale;
+  };
+  explicit Api(Parts parts) : parts_(parts) {}
+
+  using Routes = house::Routes<Api>;
+  static void add_routes(Routes routes, size_t max_body);
+
+ private:
+  using Task = boost::asio::awaitable<void>;
+  using Call = net::Call;
+
+  static void add_sending(Routes& routes, size_t max_body);
+  static void add_watching(Routes& routes);
+  static void add_stepping_in(Routes& routes);
+
+  // Sending (api_send.cpp).
+  Task send(Call& call);
+  // What became of one element of the list.
+  struct Sent {
+    std::string id;
+    std::string error;  // empty: accepted
+    bool duplicate = false;
+  };
+  boost::asio::awaitable<store::Result<Sent>> send_one(const net::Caller& caller, JsonValue value);
+  store::Async<Sent> submit(Payload payload, JsonValue value);
+  store::Async<Sent> submit_file(Payload payload, JsonValue value);
+  store::Async<Submission> to_submission(Payload payload, JsonValue value);
+
+  // Watching (api.cpp).
+  Task list(Call& call);
+  Task list_in(Call& call, std::vector<State> states, std::optional<std::chrono::milliseconds> older_than);
+  Task stale(Call& call);
+  Task invalid_ones(Call& call);
+  Task dead_letters(Call& call);
+  Task show(Call& call);
+  Task raw(Call& call);
+  Task attempts(Call& call);
+  Task counts(Call& call);
+  Task events(Call& call);
+  Task health(Call& call);
+
+  // Stepping in (api.cpp).
+  Task requeue(Call& call);
+  Task cancel(Call& call);
+  Task replay_callback(Call& call);
+  Task list_suppressed(Call& call);
+  Task add_suppressed(Call& call);
+  Task remove_suppressed(Call& call);
+  Task list_pauses(Call& call);
+  Task pause(Call& call);
+  Task resume(Call& call);
+
+  const Parts parts_;
+};
+
+}  // namespace tabella::outbox
