@@ -160,8 +160,8 @@ Async<Accepted> Outbox::accept(Submission submission) {
     hands_.take({.email = email,
                  .message = std::move(message),
                  .content = std::make_shared<const std::string>(std::move(submission.content))});
-  else if (hands_.look)
-    hands_.look();
+  else
+    look();
   co_return accepted;
 }
 
@@ -225,7 +225,7 @@ Async<Stepped> Outbox::cancel(std::string id) {
   }
   TABELLA_CO_ASSIGN(const auto moved,
                     co_await backend_.move(*email, State::failed, "cancelled", std::move(beside)));
-  if (moved && hands_.look) hands_.look();
+  if (moved) look();
   co_return moved ? Stepped::done : Stepped::too_late;
 }
 
@@ -251,7 +251,7 @@ Async<Stepped> Outbox::requeue(std::string id) {
   if (!message) {
     TABELLA_CO_TRY(co_await adopt(*moved));
   }
-  if (hands_.look) hands_.look();
+  look();
   co_return Stepped::done;
 }
 
@@ -275,7 +275,7 @@ Async<void> Outbox::adopt(const Email& email) {
     TABELLA_CO_TRY(store::was_made(
         co_await store_.put_item(store::Put(options_.messages, to_item(message)).when(store::absent("id")))));
   }
-  if (hands_.look) hands_.look();
+  look();
   co_return store::Result<>{};
 }
 

@@ -85,6 +85,10 @@ class Outbox {
     std::function<void()> look;  // there is something to do that is in nobody's memory
   };
   void set_hands(Hands hands) { hands_ = std::move(hands); }
+  // That there is something to do.
+  void look() {
+    if (hands_.look) hands_.look();
+  }
 
   // Errors of the kind validation are the sender's.
   store::Async<Accepted> accept(Submission submission);
