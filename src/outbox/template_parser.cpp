@@ -414,8 +414,10 @@ class TemplateParser {
       if (text_[at_] == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] == quote) ++at_;
       value.push_back(text_[at_]);
     }
-    if (at_ == text_.size()) fail("a text in quotes does not end");
-    ++at_;
+    if (at_ == text_.size())
+      fail("a text in quotes does not end");
+    else
+      ++at_;
     return value;
   }
 
