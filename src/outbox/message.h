@@ -128,6 +128,9 @@ inline constexpr const char* kPayload = "payload";
 item::Item to_item(const Message& message, const Attempt& attempt);
 std::optional<Attempt> to_attempt(item::ItemView row);
 
+// Recipients as they stand in a row.
+std::string recipients_json(const std::vector<Recipient>& recipients);
+
 // The part of the address behind the last @, in lower case.
 std::string domain_of(std::string_view address);
 // Of the first recipient that waits; empty: none does.

@@ -255,6 +255,25 @@ Async<Stepped> Outbox::requeue(std::string id) {
   co_return Stepped::done;
 }
 
+Async<void> Outbox::note_bounce(std::string id, std::string recipient, std::string diagnostic) {
+  // Again where somebody else changes its recipients at the same time.
+  for (int tries = 0; tries < 5; ++tries) {
+    TABELLA_CO_ASSIGN(auto message, co_await find_message(id));
+    if (!message) co_return store::Result<>{};
+    const auto before = recipients_json(message->recipients);
+    const auto found = std::ranges::find(message->recipients, recipient, &Recipient::address);
+    if (found == message->recipients.end() || found->result == Result::waiting) co_return store::Result<>{};
+    found->result = Result::failed;
+    found->reply = fmt::format("bounced: {}", diagnostic);
+    TABELLA_CO_ASSIGN(const auto made, store::was_made(co_await store_.update_item(
+                                           store::Update(options_.messages, message_key(id))
+                                               .set("recipients", recipients_json(message->recipients))
+                                               .when(store::equals("recipients", before)))));
+    if (made) co_return store::Result<>{};
+  }
+  co_return store::fail(ErrorCode::transaction_conflict, "the recipients change all the time");
+}
+
 Async<void> Outbox::adopt(const Email& email) {
   TABELLA_CO_ASSIGN(auto found, co_await find_message(email.id));
   if (found && (!found->shard.empty() || !needs_work(email.status, wants_callback(*found))))

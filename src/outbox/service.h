@@ -102,6 +102,8 @@ class Outbox {
   store::Async<Stepped> cancel(std::string id);
   // Once more: recipients that failed wait again. Too late for what is under way, or was delivered to all.
   store::Async<Stepped> requeue(std::string id);
+  // That an email which was taken has come back for one of its recipients.
+  store::Async<void> note_bounce(std::string id, std::string recipient, std::string diagnostic);
   // Work on an email of another program that has come to our notice; nothing if it is ours already.
   store::Async<void> adopt(const Email& email);
 
