@@ -68,7 +68,8 @@ Checked<SubmissionHeaders> take_submission_headers(std::string& message) {
     }
     auto value = field.substr(colon + 1);
     while (!value.empty() && is_space(value.back())) value.remove_suffix(1);
-    TABELLA_TRY(read_submission_header(name, trim(value), headers));
+    while (!value.empty() && is_space(value.front())) value.remove_prefix(1);
+    TABELLA_TRY(read_submission_header(name, value, headers));
     message.erase(at, length);
   }
   return headers;
