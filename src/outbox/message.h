@@ -9,7 +9,8 @@
 //                      it, put off by a lease while `owner` is at it. Others have none of them.
 //   expires            when the row goes, in seconds; not there while the email is paused
 //
-// Ids that begin with "#" are ours: #counts, #suppression, #template, #pause.
+// Ids that begin with "#" are ours: #counts, #suppression, #template, #template-body, #configuration-set,
+// #pause.
 #pragma once
 
 #include <cstdint>
