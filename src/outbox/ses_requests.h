@@ -80,12 +80,4 @@ Checked<mime::Address> parse_ses_address(std::string_view member, std::string_vi
 // Letters, digits, '_' and '-', at most 64: the names of templates and configuration sets.
 Checked<> check_ses_name(std::string_view member, std::string_view name);
 
-// Two JSON objects in one: the members of `first`, and those of `second` that it has not.
-Checked<std::string> merge_template_data(std::string_view first, std::string_view second);
-
-// A template filled with data, into the draft's subject and bodies.
-Checked<> render_into(mime::Draft& draft, const EmailTemplate& email_template, std::string_view data);
-// Whether it can be read at all.
-Checked<> check_template(const EmailTemplate& email_template);
-
 }  // namespace tabella::outbox

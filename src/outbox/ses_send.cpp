@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "outbox/rendering.h"
 #include "outbox/ses.h"
 
 namespace tabella::outbox {
@@ -46,7 +47,7 @@ Checked<> check_sendable(const std::string& from, const Composed& composed,
 }
 
 // What one of a bulk is: that of all, with what is its own.
-Checked<SesEmail> email_of(const SesEmail& all, const SesBulkEntry& entry) {
+Checked<SesEmail> ses_email_of(const SesEmail& all, const SesBulkEntry& entry) {
   SesEmail email = all;
   email.destination = entry.destination;
   for (const auto& [name, value] : entry.labels) email.labels.insert_or_assign(name, value);
@@ -138,7 +139,8 @@ SesApi::Answer SesApi::send_bulk_email(Call& call) {
         append_result(results, sent, all_fail);
         continue;
       }
-      auto email = entry ? email_of(bulk.email, *entry) : Checked<SesEmail>(std::unexpected(entry.error()));
+      auto email =
+          entry ? ses_email_of(bulk.email, *entry) : Checked<SesEmail>(std::unexpected(entry.error()));
       SesResult<void> filled;
       if (!email)
         filled = std::unexpected(SesError(email.error()));

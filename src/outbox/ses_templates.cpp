@@ -1,6 +1,7 @@
 // Email templates.
 #include <fmt/format.h>
 
+#include "outbox/rendering.h"
 #include "outbox/ses.h"
 
 namespace tabella::outbox {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "outbox/ses_answer.h"
+#include "outbox/rendering.h"
 #include "outbox/ses_requests.h"
 
 namespace tabella::outbox {

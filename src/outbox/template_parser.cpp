@@ -15,7 +15,7 @@ using Kind = TemplateNode::Kind;
 using Block = TemplateNode::Block;
 
 // What an identifier may hold: handlebars.js leaves out blanks and !"#%&'()*+,./;<=>@[\]^`{|}~.
-bool is_name_character(char c) {
+bool is_identifier_character(char c) {
   return !is_space(c) && std::string_view("!\"#%&'()*+,./;<=>@[\\]^`{|}~").find(c) == std::string_view::npos;
 }
 
@@ -232,7 +232,7 @@ class TemplateParser {
         for (skip_space(); !failed() && !accept("|"); skip_space()) node.parameters.push_back(parse_name());
         return;
       }
-      if (at_ == text_.size() || !is_name_character(text_[at_])) return;
+      if (at_ == text_.size() || !is_identifier_character(text_[at_])) return;
       auto name = parse_name();
       skip_space();
       if (!accept("=")) return fail(fmt::format("'{}' is one argument too many", name));
@@ -321,7 +321,7 @@ class TemplateParser {
 
   bool hash_follows() {
     auto at = at_;
-    while (at < text_.size() && is_name_character(text_[at])) ++at;
+    while (at < text_.size() && is_identifier_character(text_[at])) ++at;
     while (at < text_.size() && is_space(text_[at])) ++at;
     return at > at_ && at < text_.size() && text_[at] == '=';
   }
@@ -429,7 +429,7 @@ class TemplateParser {
       at_ = failed() ? text_.size() : end + 1;
       return std::string(text_.substr(begin + 1, end - begin - 1));
     }
-    while (at_ < text_.size() && is_name_character(text_[at_])) ++at_;
+    while (at_ < text_.size() && is_identifier_character(text_[at_])) ++at_;
     if (at_ == begin)
       fail(at_ == text_.size() ? "a tag does not end" : "there is no name where one is expected");
     return std::string(text_.substr(begin, at_ - begin));
