@@ -11,6 +11,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -53,6 +54,13 @@ class SesApi {
   Answer send_email(Call& call);
   Answer send_bulk_email(Call& call);
   Answer send(SesEmail email);  // the id
+  // Why none of a bulk can be sent.
+  struct BulkFailure {
+    std::string_view status;
+    std::string message;
+  };
+  boost::asio::awaitable<SesResult<std::optional<BulkFailure>>> prepare_bulk(SesEmail& all);
+  Answer send_entry(const SesEmail& all, const Checked<SesBulkEntry>& entry);  // the id
   boost::asio::awaitable<SesResult<void>> check_configuration_set(const std::string& name);
   boost::asio::awaitable<SesResult<void>> fill(SesEmail& email);
 

@@ -67,15 +67,6 @@ std::string_view bulk_status(const SesError& error) {
   return "INVALID_PARAMETER";
 }
 
-void append_result(JsonArrayWriter& results, const SesAnswer& sent, std::string_view status) {
-  JsonObjectWriter result(results.element());
-  result.string("Status", status);
-  if (sent)
-    result.string("MessageId", *sent);
-  else
-    result.string("Error", sent.error().message);
-}
-
 }  // namespace
 
 void SesApi::add_send_routes(Routes& routes) {
@@ -113,47 +104,48 @@ SesApi::Answer SesApi::send_email(Call& call) {
 
 SesApi::Answer SesApi::send_bulk_email(Call& call) {
   TABELLA_CO_ASSIGN(auto bulk, co_await read(call, &parse_send_bulk_email));
-  std::string_view all_fail;  // with this status
-  SesAnswer sent;
-  auto& used = *bulk.email.with_template;
-  if (const auto set = co_await check_configuration_set(bulk.email.configuration_set); !set) {
-    if (set.error().status != 404) co_return std::unexpected(set.error());
-    all_fail = "CONFIGURATION_SET_NOT_FOUND";
-    sent = std::unexpected(set.error());
-  } else if (!used.name.empty()) {
-    TABELLA_CO_ASSIGN(auto found, co_await outbox_.templates().find(used.name));
-    if (!found) {
-      all_fail = "TEMPLATE_NOT_FOUND";
-      sent = ses_not_found(fmt::format("Template {} does not exist.", used.name));
-    } else {
-      used.content = std::move(*found);
-      used.name.clear();  // it is looked up once for all
-    }
-  }
+  TABELLA_CO_ASSIGN(const auto all_fail, co_await prepare_bulk(bulk.email));
   std::string json;
   {
     JsonObjectWriter answer(json);
     JsonArrayWriter results(answer.key("BulkEmailEntryResults"));
     for (const auto& entry : bulk.entries) {
-      if (!all_fail.empty()) {
-        append_result(results, sent, all_fail);
+      JsonObjectWriter result(results.element());
+      if (all_fail) {
+        result.string("Status", all_fail->status);
+        result.string("Error", all_fail->message);
         continue;
       }
-      auto email =
-          entry ? ses_email_of(bulk.email, *entry) : Checked<SesEmail>(std::unexpected(entry.error()));
-      SesResult<void> filled;
-      if (!email)
-        filled = std::unexpected(SesError(email.error()));
-      else
-        filled = co_await fill(*email);
-      if (filled)
-        sent = co_await send(std::move(*email));
-      else
-        sent = std::unexpected(filled.error());
-      append_result(results, sent, sent ? "SUCCESS" : bulk_status(sent.error()));
+      const auto sent = co_await send_entry(bulk.email, entry);
+      result.string("Status", sent ? "SUCCESS" : bulk_status(sent.error()));
+      result.string(sent ? "MessageId" : "Error", sent ? *sent : sent.error().message);
     }
   }
   co_return json;
+}
+
+// Looks up once what all of them need; what is not there is told in the result of each.
+awaitable<SesResult<std::optional<SesApi::BulkFailure>>> SesApi::prepare_bulk(SesEmail& all) {
+  if (const auto set = co_await check_configuration_set(all.configuration_set); !set) {
+    if (set.error().status != 404) co_return std::unexpected(set.error());
+    co_return BulkFailure{.status = "CONFIGURATION_SET_NOT_FOUND", .message = set.error().message};
+  }
+  auto& used = *all.with_template;
+  if (used.name.empty()) co_return std::nullopt;
+  TABELLA_CO_ASSIGN(auto found, co_await outbox_.templates().find(used.name));
+  if (!found)
+    co_return BulkFailure{.status = "TEMPLATE_NOT_FOUND",
+                          .message = fmt::format("Template {} does not exist.", used.name)};
+  used.content = std::move(*found);
+  used.name.clear();
+  co_return std::nullopt;
+}
+
+SesApi::Answer SesApi::send_entry(const SesEmail& all, const Checked<SesBulkEntry>& entry) {
+  if (!entry) co_return std::unexpected(SesError(entry.error()));
+  TABELLA_CO_ASSIGN(auto email, ses_email_of(all, *entry));
+  TABELLA_CO_TRY(co_await fill(email));
+  co_return co_await send(std::move(email));
 }
 
 awaitable<SesResult<void>> SesApi::check_configuration_set(const std::string& name) {
