@@ -20,7 +20,7 @@ void append_text(std::string& out, const house::System& system, const std::vecto
 }
 
 void append_system(std::string& out, const house::System& system, const std::vector<store::TablePlan>& tables,
-                 const net::Router& router) {
+                   const net::Router& router) {
   JsonObjectWriter object(out);
   object.string("name", system.name());
   object.string("summary", system.summary());

@@ -251,7 +251,10 @@ Async<std::vector<Step>> StoreBackend::history(std::string id) {
       steps.push_back({.status = *state,
                        .reason = attribute(row, "Reason"),
                        .at = parse_time(attribute(row, "UpdatedAt")).value_or(TimePoint{})});
-  std::ranges::sort(steps, {}, [](const Step& step) { return std::pair(step.at, step.status); });
+  // Other programs write whole seconds: within one, states follow each other as they always do.
+  std::ranges::sort(steps, {}, [](const Step& step) {
+    return std::pair(std::chrono::floor<std::chrono::seconds>(step.at), step.status);
+  });
   co_return steps;
 }
 

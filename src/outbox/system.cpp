@@ -95,7 +95,8 @@ DispatcherOptions dispatcher_options(const Options& options, const house::House&
   // What is down is left alone for no longer than a message that failed is.
   dispatcher.lanes.first_down = std::min(dispatcher.lanes.first_down, options.retry_first);
   dispatcher.lanes.longest_down = std::min(dispatcher.lanes.longest_down, options.retry_longest);
-  if (!house.shared) dispatcher.poll = std::chrono::seconds{30};
+  // Alone on the store there is only the command line to be noticed.
+  if (!house.shared) dispatcher.poll = std::chrono::seconds{2};
   if (bounces)
     dispatcher.sender = [&bounces](const Message& message) { return bounces->address_of(message.id); };
   return dispatcher;
