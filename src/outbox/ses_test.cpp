@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "outbox/ses_answer.h"
 #include "outbox/rendering.h"
+#include "outbox/ses_answer.h"
 #include "outbox/ses_requests.h"
 
 namespace tabella::outbox {
