@@ -113,8 +113,8 @@ class DynamodbTables:
 class MysqlTables:
     """The statements for MySQL."""
 
-    def __init__(self, database):
-        self.connection = database.connect("outbox")
+    def __init__(self, connection):
+        self.connection = connection
 
     def accept(self, email):
         with self.connection.cursor() as cursor:
@@ -236,21 +236,21 @@ class Shared:
         os.mkdir(self.files)
         self.sink = self.enterContext(Sink(free_port()))
         self.process = self.enterContext(OutboxProcess(
-            *self.where(), "--outbox-folder", self.files, "--outbox-stale", "3s", "--outbox-mode", "relay",
+            *self.where(), "--outbox-folder", self.files, "--outbox-stale", "3s", "--outbox-retry-first", "200ms", "--outbox-mode", "relay",
             "--outbox-relay", f"smtp://127.0.0.1:{self.sink.port}?tls=off", log=os.path.join(self.folder, "log")))
         self.tables = self.open_tables()
         self.addCleanup(self.tables.close)
 
-    def new_email(self, **more):
+    def new_email(self, to=None, **more):
         """With a payload of its own, as a file."""
         id = str(uuid.uuid4())
         payload = os.path.join(self.files, f"{id}.payload.json")
         with open(payload, "w") as file:
-            json.dump(self.payload(id), file)
+            json.dump(self.payload(id, to), file)
         return Email(id, payload_file_path=payload, **more)
 
-    def payload(self, id):
-        return {"id": id, "from": "shop@example.com", "to": f"{id}@example.com", "subject": id, "body_text": "Hello."}
+    def payload(self, id, to=None):
+        return {"id": id, "from": "shop@example.com", "to": to or f"{id}@example.com", "subject": id, "body_text": "Hello."}
 
     def wait_until_sent(self, ids, seconds=60):
         waiting = set(ids)
@@ -314,6 +314,17 @@ class Shared:
         self.check_sent_once([accepted.id, ready.id])
         self.tables.check_history(self, accepted.id)
 
+    def test_an_email_of_others_that_was_put_off_is_still_whose_it_was(self):
+        ready = self.new_email(to="later@example.com", status="READY")
+        ready.eml_file_path = os.path.join(self.files, f"{ready.id}.other.eml")
+        compose(ready)
+        self.tables.accept(ready)
+        self.wait_until_sent([ready.id], 15)
+        self.assertEqual(self.sink.senders, {(ready.id, "later@example.com"): "shop@example.com"})
+        life = self.process.email(ready.id)
+        self.assertEqual((life["message"]["from"], life["message"]["subject"]), ("shop@example.com", ready.id))
+        self.assertEqual([attempt["outcome"] for attempt in life["attempts"]], ["deferred", "delivered"])
+
     def test_an_email_whose_payload_is_bad_is_invalid(self):
         wrong, outside = self.new_email(), Email(str(uuid.uuid4()), payload_file_path="/etc/passwd")
         with open(wrong.payload_file_path, "w") as file:
@@ -365,12 +376,16 @@ class Dynamodb(Shared, unittest.TestCase):
 class Mysql(Shared, unittest.TestCase):
     name = "MySQL"
 
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(Mariadb())
+
     def where(self):
-        self.database = self.enterContext(Mariadb())
-        return ["--data", os.path.join(self.folder, "data"), "--dynamodb", f"127.0.0.1:{free_port()}", "--outbox-database", self.database.make("outbox")]
+        self.database = f"outbox_{uuid.uuid4().hex}"
+        return ["--data", os.path.join(self.folder, "data"), "--dynamodb", f"127.0.0.1:{free_port()}", "--outbox-database", self.server.make(self.database)]
 
     def open_tables(self):
-        return MysqlTables(self.database)
+        return MysqlTables(self.server.connect(self.database))
 
 
 if __name__ == "__main__":

@@ -17,12 +17,15 @@ class Gone(Exception):
 
 class Sink:
     """`with Sink() as sink:` takes all mail on sink.port. A moody one refuses for now, is slow, drops connections, and has
-    messages whose answer is lost or late. Recipients whose names begin with "refused" it never takes."""
+    messages whose answer is lost or late. Recipients whose names begin with "refused" it never takes, those with "later" the
+    second time."""
 
     def __init__(self, port, moody=False):
         self.port, self.moody = port, moody
         self.taken = collections.Counter()     # (subject, recipient): how often
         self.answered = collections.Counter()  # of those, how often it said so
+        self.senders = {}                      # of those, who the last was from
+        self.put_off = set()
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
 
@@ -54,12 +57,16 @@ class Sink:
         writer.close()
 
 
+def address_in(line):
+    return line[line.index("<") + 1:line.index(">")]
+
+
 class Session:
     """One connection."""
 
     def __init__(self, sink, reader, writer):
         self.sink, self.reader, self.writer = sink, reader, writer
-        self.recipients = None  # of the message under way
+        self.sender = self.recipients = None  # of the message under way
 
     async def run(self):
         if self.sink.feels(0.01):
@@ -76,10 +83,10 @@ class Session:
         if word == "EHLO":
             await self.say("250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-SMTPUTF8\r\n250 ENHANCEDSTATUSCODES")
         elif word == "MAIL":
-            self.recipients = None if self.sink.feels(0.03) else []
+            self.sender, self.recipients = address_in(line), None if self.sink.feels(0.03) else []
             await self.say("250 2.1.0 ok" if self.recipients is not None else "451 4.3.0 busy")
         elif word == "RCPT":
-            await self.take_recipient(line[line.index("<") + 1:line.index(">")])
+            await self.take_recipient(address_in(line))
         elif word == "DATA":
             await self.take_data()
         elif word == "QUIT":
@@ -96,7 +103,8 @@ class Session:
             await self.say("503 5.5.1 MAIL first")
         elif address.startswith("refused"):
             await self.say("554 5.7.1 never")
-        elif self.sink.feels(0.05):
+        elif self.sink.feels(0.05) or (address.startswith("later") and address not in self.sink.put_off):
+            self.sink.put_off.add(address)
             await self.say("450 4.2.1 not now")
         else:
             self.recipients.append(address)
@@ -120,6 +128,7 @@ class Session:
         taken = [(subject, address) for address in self.recipients]
         self.recipients = None
         self.sink.taken.update(taken)
+        self.sink.senders.update(dict.fromkeys(taken, self.sender))
         if self.sink.feels(0.01):
             raise Gone
         if self.sink.feels(0.005):
