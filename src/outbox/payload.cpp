@@ -102,7 +102,7 @@ Checked<void> add_attachment(JsonValue value, Payload& payload) {
   return {};
 }
 
-Checked<void> read_attachments(JsonValue object, Payload& payload) {
+Checked<void> read_payload_attachments(JsonValue object, Payload& payload) {
   const auto list = object.find("attachments");
   if (!list) return {};
   if (list->kind() != JsonKind::array) return invalid("\"attachments\" is to be a list");
@@ -114,7 +114,7 @@ Checked<void> read_attachments(JsonValue object, Payload& payload) {
   return {};
 }
 
-Checked<void> read_headers(JsonValue object, Payload& payload) {
+Checked<void> read_custom_headers(JsonValue object, Payload& payload) {
   const auto headers = object.find("custom_headers");
   if (!headers) return {};
   if (headers->is_object()) {
@@ -147,7 +147,7 @@ Checked<void> read_labels_of(JsonValue object, Payload& payload) {
   return {};
 }
 
-Checked<void> read_template(JsonValue object, Payload& payload) {
+Checked<void> read_payload_template(JsonValue object, Payload& payload) {
   const auto chosen = object.find("template");
   if (!chosen) return {};
   if (!chosen->is_object() || chosen->text("name").empty())
@@ -215,10 +215,10 @@ Checked<Payload> parse_payload(JsonValue value) {
   Payload payload;
   TABELLA_ASSIGN(payload.id, text_member(value, "id"));
   TABELLA_TRY(read_people(value, payload));
-  TABELLA_TRY(read_template(value, payload));
+  TABELLA_TRY(read_payload_template(value, payload));
   TABELLA_TRY(read_bodies(value, payload));
-  TABELLA_TRY(read_attachments(value, payload));
-  TABELLA_TRY(read_headers(value, payload));
+  TABELLA_TRY(read_payload_attachments(value, payload));
+  TABELLA_TRY(read_custom_headers(value, payload));
   TABELLA_TRY(read_labels_of(value, payload));
   TABELLA_TRY(read_delivery(value, payload));
   return payload;
