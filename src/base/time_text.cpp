@@ -10,6 +10,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
+// What a TimePoint can tell, with room for what is added to it.
+constexpr int kFirstYear = 1700;
+constexpr int kLastYear = 2199;
+
 // Takes a number of so many digits off the front.
 std::optional<int> take_digits(std::string_view& text, size_t count) {
   int value = 0;
@@ -83,6 +87,7 @@ std::optional<TimePoint> parse_time(std::string_view text) {
   const year_month_day date{year{*y}, month{static_cast<unsigned>(*m)}, day{static_cast<unsigned>(*d)}};
   if (!fraction || !offset || !text.empty() || !date.ok() || *hour > 23 || *minute > 59 || *second > 60)
     return std::nullopt;
+  if (*y < kFirstYear || *y > kLastYear) return std::nullopt;
   return TimePoint{sys_days{date}} + hours{*hour} + minutes{*minute} + seconds{*second} + *fraction - *offset;
 }
 

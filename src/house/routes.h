@@ -29,9 +29,14 @@ class Routes {
   const std::unique_ptr<Api>& api_;
 };
 
-// What a store could not do is our trouble and not the caller's: 503, which is worth another try, or 500.
+// What a store could not do is our trouble and not the caller's: 503, which is worth another try, or 500; but
+// for what it would never do.
 inline void refuse(net::Call& call, const store::Error& error) {
-  call.refuse(error.code == store::ErrorCode::internal ? 500 : 503, error.message);
+  const auto code = error.code;
+  call.refuse(code == store::ErrorCode::validation ? 400
+              : code == store::ErrorCode::internal ? 500
+                                                   : 503,
+              error.message);
 }
 
 }  // namespace tabella::house

@@ -6,11 +6,12 @@
 
 #include "house/routes.h"
 #include "net/call.h"
+#include "net/outbound.h"
 #include "outbox/callbacks.h"
 #include "outbox/composer.h"
 #include "outbox/folder.h"
-#include "outbox/intake.h"
 #include "outbox/live.h"
+#include "outbox/payload.h"
 #include "outbox/service.h"
 #include "store/outcomes.h"
 
@@ -21,7 +22,6 @@ class Api {
   struct Parts {
     Outbox& outbox;
     const Composer& composer;
-    Intake& intake;
     Callbacks& callbacks;
     Live& live;
     store::Outcomes& outcomes;
@@ -52,7 +52,7 @@ class Api {
     std::string error;  // empty: accepted
     bool duplicate = false;
   };
-  store::Async<Sent> send_one(JsonValue value);
+  store::Async<Sent> send_one(JsonValue value, std::string otherwise_id);
   store::Async<Accepted> submit(Payload payload, JsonValue value);
   store::Async<void> keep_payload(Submission& submission, std::string json);
 

@@ -16,6 +16,13 @@ namespace {
 
 constexpr size_t kMostAtOnce = 1000;
 
+// In the shape of a UUID, the same for the same text.
+std::string uuid_from(std::string_view text) {
+  const auto hex = to_hex(sha256(text));
+  return fmt::format("{}-{}-8{}-8{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(13, 3),
+                     hex.substr(17, 3), hex.substr(20, 12));
+}
+
 bool is_senders_fault(const store::Error& error) { return error.code == store::ErrorCode::validation; }
 
 }  // namespace
@@ -42,7 +49,13 @@ awaitable<void> Api::send(Call& call) {
   if (call.answered()) co_return;
   if (!data || data->kind() != JsonValue::Kind::array)
     co_return call.refuse(422, "\"data\" is to be a list of emails");
-  const auto work = [&](bool) -> Async<std::string> {
+  const auto key = call.request.header("idempotency-key");
+  // Emails without an id get one from the key: what was taken by a request that did not come to its end is
+  // found again.
+  const auto id_for = [&](size_t index) {
+    return key.empty() ? make_uuid() : uuid_from(fmt::format("{}\n{}\n{}", call.caller.name, key, index));
+  };
+  const auto work = [&](bool again) -> Async<std::string> {
     std::string results;
     size_t accepted = 0;
     size_t rejected = 0;
@@ -51,7 +64,8 @@ awaitable<void> Api::send(Call& call) {
       for (JsonElements each(*data); each.next();) {
         if (accepted + rejected == kMostAtOnce)
           co_return store::refuse(fmt::format("at most {} emails at once", kMostAtOnce));
-        TABELLA_CO_ASSIGN(const auto sent, co_await send_one(each.value()));
+        TABELLA_CO_ASSIGN(auto sent, co_await send_one(each.value(), id_for(accepted + rejected)));
+        if (again && sent.duplicate) sent = {.id = sent.id};
         JsonObjectWriter one(list.element());
         if (!sent.id.empty()) one.string("id", sent.id);
         one.string("status", sent.duplicate ? "DUPLICATE" : sent.error.empty() ? "ACCEPTED" : "REJECTED");
@@ -62,7 +76,6 @@ awaitable<void> Api::send(Call& call) {
     co_return fmt::format(R"({{"summary":{{"total":{},"accepted":{},"rejected":{}}},"results":{}}})",
                           accepted + rejected, accepted, rejected, results);
   };
-  const auto key = call.request.header("idempotency-key");
   std::string text;
   if (key.empty()) {
     auto answer = co_await work(false);
@@ -88,7 +101,7 @@ awaitable<void> Api::send(Call& call) {
   call.answer_json(none ? 422 : all ? 201 : 200) = std::move(text);
 }
 
-Async<Api::Sent> Api::send_one(JsonValue value) {
+Async<Api::Sent> Api::send_one(JsonValue value, std::string otherwise_id) {
   Sent sent;
   if (value.is_object()) sent.id = value.text("id");
   auto payload = parse_payload(value);
@@ -96,7 +109,7 @@ Async<Api::Sent> Api::send_one(JsonValue value) {
     sent.error = payload.error().message;
     co_return sent;
   }
-  if (payload->id.empty()) payload->id = make_uuid();
+  if (payload->id.empty()) payload->id = std::move(otherwise_id);
   sent.id = payload->id;
   if (!payload->callback.empty())
     if (const auto url = parts_.outbound.check(payload->callback); !url) {
@@ -120,8 +133,6 @@ Async<Api::Sent> Api::send_one(JsonValue value) {
 // What can be composed at once is; what needs something fetched, and all where there is a folder, is composed
 // by intake.
 Async<Accepted> Api::submit(Payload payload, JsonValue value) {
-  if (!is_email_id(payload.id))
-    co_return store::refuse("\"id\": at most 36 letters, digits, '-', '_' and '.', not beginning with a dot");
   for (const auto& elsewhere : payload.elsewhere)
     if (!elsewhere.uri.empty())
       if (const auto url = parts_.outbound.check(elsewhere.uri); !url)
@@ -137,6 +148,7 @@ Async<Accepted> Api::submit(Payload payload, JsonValue value) {
       .priority = payload.priority,
       .send_at = payload.send_at,
       .callback = payload.callback};
+  TABELLA_CO_TRY(parts_.outbox.check(submission));
   if (parts_.folder || !payload.elsewhere.empty()) {
     std::string json;
     append_json(json, value);

@@ -65,15 +65,17 @@ Async<bool> Callbacks::replay(const std::string& id) {
   TABELLA_CO_TRY(co_await schedule_.put({.id = callback_timer(id),
                                          .kind = kCallbackKind,
                                          .at = outbox_.clock().now(),
-                                         .payload = id + " again"}));
+                                         .payload = fmt::format("{} {}", id, outbox_.now())}));
   co_return true;
 }
 
-// What it throws has the timer tried again.
+// What it throws has the timer tried again. A call that was asked for says since when it is tried.
 awaitable<void> Callbacks::fire(const schedule::Firing& firing) {
   const auto& payload = firing.timer.payload;
   const auto blank = payload.find(' ');
-  const auto called = co_await call(payload.substr(0, blank), blank != std::string::npos);
+  std::optional<TimePoint> asked;
+  if (blank != std::string::npos) asked = time_at(std::atoll(payload.c_str() + blank + 1));
+  const auto called = co_await call(payload.substr(0, blank), asked);
   if (!called) throw std::runtime_error(called.error().message);
 }
 
@@ -89,13 +91,13 @@ Async<Email> Callbacks::reached(Email email) {
   co_return email;
 }
 
-Async<void> Callbacks::call(const std::string& id, bool replayed) {
+Async<void> Callbacks::call(const std::string& id, std::optional<TimePoint> asked) {
   TABELLA_CO_ASSIGN(auto email, co_await outbox_.backend().find(id));
   TABELLA_CO_ASSIGN(const auto message, co_await outbox_.find_message(id));
   if (!email || !can_be_called(email->status)) co_return store::Result<>{};
   const bool acknowledged =
       email->status == State::sent_acknowledged || email->status == State::failed_acknowledged;
-  if (acknowledged && !replayed) co_return store::Result<>{};
+  if (acknowledged && !asked) co_return store::Result<>{};
   TABELLA_CO_ASSIGN(const auto told, co_await reached(*email));
   if (email->status == State::sent || email->status == State::failed) {
     const auto calling =
@@ -116,8 +118,8 @@ Async<void> Callbacks::call(const std::string& id, bool replayed) {
     co_return store::Result<>{};
   }
   ++refused_;
-  const auto tried_for = outbox_.clock().now() - told.updated_at;
-  if (refused->final || (tried_for > options_.give_up && !replayed)) {
+  const auto tried_for = outbox_.clock().now() - asked.value_or(told.updated_at);
+  if (refused->final || tried_for > options_.give_up) {
     log::warning("the callback of email {} is given up: {}", id, refused->why);
     co_return store::Result<>{};
   }

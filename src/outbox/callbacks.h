@@ -37,7 +37,7 @@ class Callbacks {
 
  private:
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
-  store::Async<void> call(const std::string& id, bool replayed);
+  store::Async<void> call(const std::string& id, std::optional<TimePoint> asked);
   store::Async<Email> reached(Email email);
   // Why it was not taken; nothing if it was.
   struct Refused {

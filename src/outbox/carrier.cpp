@@ -162,7 +162,11 @@ awaitable<bool> Carrier::deliver(Job& job, const Group& group, smtp::Destination
 
 awaitable<std::expected<std::vector<std::string>, Outcome>> Carrier::servers_of(std::string domain) {
   // An address literal: user@[192.0.2.1].
-  if (domain.starts_with('[')) co_return std::vector{domain.substr(1, domain.size() - 2)};
+  if (domain.starts_with('[')) {
+    auto literal = domain.substr(1, domain.size() - 2);
+    if (literal.starts_with("ipv6:")) literal.erase(0, 5);
+    co_return std::vector{std::move(literal)};
+  }
   auto found = co_await dns_.mx(domain);
   if (!found && found.error().kind == net::DnsError::Kind::temporary)
     co_return std::unexpected(

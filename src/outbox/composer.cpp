@@ -62,8 +62,10 @@ Checked<Composed> Composer::finish(mime::Prepared prepared) const {
     return header ? header->value : std::string();
   };
   Composed composed{.message_id = value_of("Message-ID"), .subject = value_of("Subject")};
-  if (const auto from = mime::parse_addresses(value_of("From")); !from.empty())
-    composed.from = from.front().address;
+  // As it stands there: a name may hold a comma once it is decoded.
+  if (const auto* header = mime::find_header(headers, "From"))
+    if (const auto from = mime::parse_addresses(header->raw); !from.empty())
+      composed.from = from.front().address;
   std::string signatures;
   const auto [first, last] = keys_.equal_range(domain_of(composed.from));
   for (auto key = first; key != last; ++key) signatures += key->second.sign(prepared.bytes, clock_.now());

@@ -36,6 +36,15 @@ Async<std::map<State, int64_t>> read_counts(store::Store& store, const std::stri
   co_return counts;
 }
 
+Async<void> put_counts_before(store::Store& store, const std::string& table,
+                              const std::map<State, int64_t>& counts) {
+  Row row;
+  row.set("id", kCountsPartition).set("part", "before");
+  for (const auto& [state, count] : counts) row.set(name_of(state), count);
+  TABELLA_CO_TRY(store::was_made(co_await store.put_item(store::Put(table, row).when(store::absent("id")))));
+  co_return store::Result<>{};
+}
+
 Async<void> Counts::count(const std::string& shard, std::span<const store::StreamRecord> records) {
   const item::Item key = Row().set("id", kCountsPartition).set("part", shard);
   TABELLA_CO_ASSIGN(const auto found,

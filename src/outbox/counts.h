@@ -21,6 +21,10 @@ inline constexpr const char* kCountsPartition = "#counts";
 
 store::Async<std::map<State, int64_t>> read_counts(store::Store& store, const std::string& table);
 
+// Adds those that were there before the stream began; once, whoever comes first.
+store::Async<void> put_counts_before(store::Store& store, const std::string& table,
+                                     const std::map<State, int64_t>& counts);
+
 // For the one thread that reads the stream.
 class Counts {
  public:

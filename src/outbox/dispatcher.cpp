@@ -10,6 +10,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "net/by_value.h"
 #include "outbox/callbacks.h"
 #include "outbox/intake.h"
@@ -32,12 +33,28 @@ constexpr int64_t kPage = 100;                // rows of the index that are read
 constexpr milliseconds kShortestRest{5};      // between two looks
 constexpr milliseconds kAfterTrouble{5'000};  // until a message is looked at again when the store failed
 constexpr int64_t kClockMargin = 2'000;       // milliseconds that a lease of others is given beyond its end
+// Rows that are passed over because their destination has enough to do, before a look ends: while it is busy,
+// and when it comes by from time to time.
+constexpr size_t kMostSkipped = 200;
+constexpr size_t kMostSkippedAtRest = 5'000;
+constexpr size_t kMostIntakes = 16;             // at once
+constexpr size_t kKeptInMemory = 256 * 1024;    // of one message's content, while it waits
+constexpr std::chrono::seconds kResumeFor{10};  // for how long others may still pause by what they knew
+constexpr std::chrono::minutes kSurelyCreated{10};
+constexpr size_t kLongestReason = 2'048;
 constexpr std::array kPriorities = {Priority::high, Priority::normal, Priority::low};
 
 template <class Do>
 void for_each_shard(Do act) {
   for (const auto priority : kPriorities)
     for (int number = 0; number < kWorkShards; ++number) act(work_shard(priority, number));
+}
+
+// How much of a reply is kept: a row has room for all of them.
+std::string kept_reply(std::string reply, size_t recipients) {
+  reply.resize(
+      std::min(reply.size(), std::clamp<size_t>(150'000 / std::max<size_t>(recipients, 1), 60, 500)));
+  return to_valid_utf8(reply);
 }
 
 // From best to worst.
@@ -99,7 +116,9 @@ bool has_reached(const Attempt& attempt) {
 struct Dispatcher::Work {
   HeldMessage held;
   Elapsed renewed{};
-  bool lost = false;  // others have it now
+  bool lost = false;                  // others have it now
+  std::string destination = {};       // whose lane it is in
+  std::set<std::string> paused = {};  // domains that nothing is sent to now
 
   Message& message() { return held.message; }
   const Message& message() const { return held.message; }
@@ -125,6 +144,7 @@ Outbox::Hands Dispatcher::hands() {
           .take =
               [this](HeldMessage held) {
                 ++holding_;
+                if (held.content && held.content->size() > kKeptInMemory) held.content.reset();
                 auto work = std::make_shared<Work>(std::move(held), outbox_.clock().elapsed());
                 asio::post(executor_, [this, work = std::move(work)]() mutable {
                   // Somebody was faster, or it is too late: it is in the index.
@@ -160,12 +180,14 @@ awaitable<void> Dispatcher::run() {
       }(*this, shard, until));
     });
   }
+  bool at_rest = true;
   while (!stopping_) {
     look_asked_ = false;
+    most_skipped_ = at_rest ? kMostSkippedAtRest : kMostSkipped;
     const auto next = co_await look();
     auto rest = options_.poll;
     if (next) rest = std::clamp(milliseconds(*next - outbox_.now()), kShortestRest, rest);
-    co_await wait(rest);
+    at_rest = !co_await wait(rest);
     if (!stopping_) co_await store::pause_for(kShortestRest);
   }
   auto waiting = lanes_.clear();
@@ -189,12 +211,13 @@ void Dispatcher::spawn(Task task) {
   });
 }
 
-awaitable<void> Dispatcher::wait(milliseconds length) {
+// Whether it was woken.
+awaitable<bool> Dispatcher::wait(milliseconds length) {
   if (!woken_) {
     sleep_.expires_after(length);
     co_await sleep_.async_wait(net::kByValue);
   }
-  woken_ = false;
+  co_return std::exchange(woken_, false);
 }
 
 void Dispatcher::wake() {
@@ -233,7 +256,9 @@ awaitable<std::optional<int64_t>> Dispatcher::look() {
 }
 
 Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
-  std::optional<item::Item> from;
+  // Where the last look ended because too many were passed over.
+  auto from = std::exchange(look_from_[shard], std::nullopt);
+  size_t skipped = 0;
   do {
     store::QueryRequest query = store::Query(table())
                                     .index(kByDue)
@@ -252,6 +277,7 @@ Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
       }
       if (!lanes_.has_room(carrier_.destination_of(row->destination))) {
         more_ = true;
+        ++skipped;
         continue;
       }
       auto work = std::make_shared<Work>();
@@ -261,6 +287,10 @@ Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
       spawn(begin(*row, std::move(work)));
     }
     from = std::move(page.last_key);
+    if (from && skipped >= most_skipped_) {
+      look_from_[shard] = std::move(from);
+      co_return store::Result<>{};
+    }
   } while (from);
   co_return store::Result<>{};
 }
@@ -288,17 +318,16 @@ Async<std::optional<int64_t>> Dispatcher::next_due() {
 }
 
 awaitable<void> Dispatcher::begin(DueMessage row, WorkPtr work) {
-  const auto claimed = co_await claim(row, *work);
-  if (!claimed) log::warning("email {} was not looked at: {}", row.id, claimed.error().message);
-  if (!claimed || !*claimed) {
-    const auto found = held_.find(row.id);
-    if (found != held_.end() && found->second == work) {
-      held_.erase(found);
-      --holding_;
-    }
-    co_return;
+  std::string trouble;
+  try {
+    const auto claimed = co_await claim(row, *work);
+    if (claimed && *claimed) co_return co_await handle(work);
+    if (!claimed) trouble = claimed.error().message;
+  } catch (const std::exception& error) {
+    trouble = error.what();
   }
-  co_await handle(std::move(work));
+  if (!trouble.empty()) log::warning("email {} was not looked at: {}", row.id, trouble);
+  forget(row.id, work);
 }
 
 Async<bool> Dispatcher::claim(const DueMessage& row, Work& work) {
@@ -318,10 +347,14 @@ Async<bool> Dispatcher::claim(const DueMessage& row, Work& work) {
   TABELLA_CO_ASSIGN(auto email, co_await outbox_.backend().find(row.id));
   if (!row.owner.empty() && row.owner != me()) ++taken_over_;
   work.held.message = std::move(*message);
-  // Not there: it was never acknowledged, or is long over.
+  // Not there: it was never acknowledged, is long over, or is just being created.
   if (!email) {
-    work.message().shard.clear();
-    TABELLA_CO_TRY(co_await update(work.message()));
+    auto& row_of_none = work.message();
+    if (outbox_.clock().now() - row_of_none.created < kSurelyCreated)
+      outbox_.make_due(row_of_none, outbox_.now() + kAfterTrouble.count());
+    else
+      row_of_none.shard.clear();
+    TABELLA_CO_TRY(co_await update(row_of_none));
     co_return false;
   }
   work.held.email = std::move(*email);
@@ -339,13 +372,21 @@ awaitable<void> Dispatcher::resume_paused() {
   }
 }
 
+// Some pages of it; the rest with the next look.
 Async<void> Dispatcher::unpark(const std::string& destination) {
-  while (!stopping_) {
+  constexpr int kPages = 50;
+  for (int pages = 0; pages < kPages && !stopping_; ++pages) {
+    TABELLA_CO_ASSIGN(const auto pauses, co_await outbox_.pauses().all());
+    const auto pause = pauses.find(destination);
+    if (pause == pauses.end() || !pause->second.resuming) co_return store::Result<>{};
     TABELLA_CO_ASSIGN(
         const auto page,
         co_await outbox_.store().query(
             store::Query(table()).index(kByDue).partition("shard", paused_shard(destination)).limit(kPage)));
-    if (page.items.empty()) break;
+    // Whoever had not heard of it yet may have parked one more.
+    if (page.items.empty() && outbox_.clock().now() - pause->second.resumed > kResumeFor)
+      co_return co_await outbox_.pauses().forget(destination);
+    if (page.items.empty()) co_return store::Result<>{};
     for (const auto& item : page.items) {
       const auto row = to_due(item);
       if (!row) continue;
@@ -357,7 +398,8 @@ Async<void> Dispatcher::unpark(const std::string& destination) {
                                                    .when(store::equals("shard", row->shard)))));
     }
   }
-  co_return co_await outbox_.pauses().forget(destination);
+  wake();
+  co_return store::Result<>{};
 }
 
 // ---- By state ----
@@ -366,7 +408,11 @@ awaitable<void> Dispatcher::handle(WorkPtr work) {
   switch (work->email().status) {
     case State::accepted:
     case State::intaking: co_return co_await handle_intake(std::move(work));
-    case State::ready: co_return enqueue(std::move(work));
+    case State::ready: {
+      if (const auto known = co_await reconcile(work->message()); !known)
+        co_return co_await put_off(work, outbox_.now() + kAfterTrouble.count());
+      co_return enqueue(std::move(work));
+    }
     case State::processing: co_return co_await handle_interrupted(std::move(work));
     case State::sent:
     case State::failed:
@@ -378,8 +424,24 @@ awaitable<void> Dispatcher::handle(WorkPtr work) {
   }
 }
 
+// An attempt that was written down, and whose state was moved, but not the message's own row.
+Async<void> Dispatcher::reconcile(Message& message) {
+  if (!message.attempting) co_return store::Result<>{};
+  message.attempting = false;
+  TABELLA_CO_ASSIGN(const auto life, co_await outbox_.find(message.id));
+  if (!life) co_return store::Result<>{};
+  for (const auto& attempt : life->attempts)
+    if (attempt.number == message.attempts) apply(attempt, message);
+  co_return store::Result<>{};
+}
+
 void Dispatcher::enqueue(WorkPtr work) {
-  const auto destination = carrier_.destination_of(next_domain(work->message()));
+  work->destination = carrier_.destination_of(next_domain(work->message()));
+  if (!lanes_.has_room(work->destination)) {
+    more_ = true;
+    return spawn(put_off(std::move(work), outbox_.now()));
+  }
+  const auto destination = work->destination;
   const auto priority = work->message().priority;
   lanes_.add(destination, priority, std::move(work));
   pump();
@@ -399,6 +461,10 @@ void Dispatcher::pump() {
 awaitable<void> Dispatcher::handle_intake(WorkPtr work) {
   auto& message = work->message();
   auto& email = work->email();
+  // What we cannot read is its own program's, and must stay so that it can take it.
+  if (!email.payload_file_path.empty() && !intake_.has_folder())
+    co_return co_await put_off(work, outbox_.now() + options_.stale.count());
+  if (intakes_ >= kMostIntakes) co_return co_await put_off(work, outbox_.now() + 200);
   // Another program is at it; when it has been for too long, it is taken for dead.
   if (email.status == State::intaking && !message.attempting) {
     const auto stale_at = email.updated_at + options_.stale;
@@ -412,12 +478,18 @@ awaitable<void> Dispatcher::handle_intake(WorkPtr work) {
     message.attempting = true;
     auto moved = co_await outbox_.backend().move(email, State::intaking, "",
                                                  {.before = {update_statement(table(), message, me())}});
+    if (moved && !*moved) message.attempting = false;
     if (!moved || !*moved) co_return co_await put_off(work, outbox_.now() + kAfterTrouble.count());
     email = **moved;
   }
-  const auto before = email;
+  ++intakes_;
   auto taken = co_await intake_.take(email, message);
-  message.attempting = false;
+  --intakes_;
+  co_await conclude_intake(std::move(work), std::move(taken));
+}
+
+awaitable<void> Dispatcher::conclude_intake(WorkPtr work, IntakeResult taken) {
+  auto& message = work->message();
   auto to = State::ready;
   auto due = outbox_.now();
   if (taken.kind == IntakeResult::Kind::invalid) to = State::invalid;
@@ -430,14 +502,23 @@ awaitable<void> Dispatcher::handle_intake(WorkPtr work) {
       taken.reason = fmt::format("gave up: {}", taken.reason);
     }
   }
-  if (to == State::ready) message.attempts = 0;
+  if (to == State::ready) {
+    message.attempts = 0;
+    due = std::max(due, epoch_milliseconds(message.send_at));
+    message.give_up_at = std::max(message.give_up_at, message.send_at + outbox_.options().give_up);
+    // Before it is READY: whoever finds it so must find it composed.
+    const auto written =
+        co_await outbox_.store().execute_transaction({.statements = {rewrite_statement(table(), message)}});
+    if (!written) {
+      log::warning("email {} is not taken in yet: {}", message.id, written.error().message);
+      co_return co_await put_off(work, outbox_.now() + kAfterTrouble.count());
+    }
+  }
+  message.attempting = false;
   message.shard.clear();
   if (to != State::invalid) outbox_.make_due(message, due);
-  auto path = email.eml_file_path;
-  email = before;
-  email.eml_file_path = std::move(path);
-  const auto moved = co_await outbox_.backend().move(email, to, taken.reason,
-                                                     {.after = {rewrite_statement(table(), message)}});
+  const auto moved = co_await outbox_.backend().move(work->email(), to, taken.reason,
+                                                     {.after = {update_statement(table(), message)}});
   if (!moved) log::warning("email {} was not taken in: {}", message.id, moved.error().message);
   drop(work);
   wake();
@@ -459,7 +540,12 @@ awaitable<void> Dispatcher::handle_interrupted(WorkPtr work) {
   }
   const auto stale_at = email.updated_at + options_.stale;
   if (stale_at > outbox_.clock().now()) co_return co_await put_off(work, epoch_milliseconds(stale_at));
-  for (auto& recipient : message.recipients) recipient.may_have_it = true;
+  // What it was sending we may not even know; with the file we do.
+  if (message.recipients.empty()) co_await intake_.read_eml(email, message);
+  if (!message.recipients.empty()) {
+    ++message.attempts;
+    co_return co_await conclude(std::move(work), lost_attempt(message, outbox_.clock().now()));
+  }
   outbox_.make_due(message, outbox_.now());
   const auto reason =
       fmt::format("nothing was heard of it for {} minutes; {}",
@@ -474,6 +560,8 @@ awaitable<void> Dispatcher::handle_interrupted(WorkPtr work) {
 awaitable<void> Dispatcher::handle_done(WorkPtr work) {
   auto& message = work->message();
   const auto state = work->email().status;
+  if (const auto known = co_await reconcile(message); !known)
+    co_return co_await put_off(work, outbox_.now() + kAfterTrouble.count());
   if ((state == State::sent || state == State::failed) && outbox_.wants_callback(message))
     if (const auto armed = co_await callbacks_.arm(message.id); !armed) {
       log::warning("the callback of email {} waits: {}", message.id, armed.error().message);
@@ -489,22 +577,31 @@ awaitable<void> Dispatcher::handle_done(WorkPtr work) {
 
 awaitable<void> Dispatcher::deliver(WorkPtr work, std::string destination) {
   std::optional<bool> reached;
-  if (co_await may_go(work, destination)) {
-    const auto started = co_await start_attempt(*work);
-    if (!started) {
-      log::warning("email {} was not sent: {}", work->message().id, started.error().message);
-      co_await put_off(work, outbox_.now() + kAfterTrouble.count());
-    } else if (!*started) {
-      // Somebody else moved it: what it needs now is seen with its next look.
-      co_await put_off(work, outbox_.now() + kAfterTrouble.count());
-    } else {
-      auto made = co_await attempt(*work);
-      if (!made.results.empty()) reached = has_reached(made);
-      co_await conclude(work, std::move(made));
-    }
+  try {
+    reached = co_await deliver_one(work, destination);
+  } catch (const std::exception& error) {
+    log::error("email {} was not sent: {}", work->message().id, error.what());
+    drop(work);
   }
   lanes_.ended(destination, reached, outbox_.clock().elapsed());
   pump();
+}
+
+// Whether its destination could be reached; nothing: nobody tried.
+awaitable<std::optional<bool>> Dispatcher::deliver_one(WorkPtr work, const std::string& destination) {
+  if (!co_await may_go(work, destination)) co_return std::nullopt;
+  const auto started = co_await start_attempt(*work);
+  if (!started) log::warning("email {} was not sent: {}", work->message().id, started.error().message);
+  // Or somebody else moved it: what it needs now is seen with its next look.
+  if (!started || !*started) {
+    co_await put_off(work, outbox_.now() + kAfterTrouble.count());
+    co_return std::nullopt;
+  }
+  auto made = co_await attempt(*work);
+  std::optional<bool> reached;
+  if (!made.results.empty()) reached = has_reached(made);
+  co_await conclude(std::move(work), std::move(made));
+  co_return reached;
 }
 
 // False if it was let go.
@@ -515,34 +612,77 @@ awaitable<bool> Dispatcher::may_go(WorkPtr work, const std::string& destination)
     co_return false;
   }
   if (const auto down = lanes_.down_for(destination, outbox_.clock().elapsed())) {
+    if (outbox_.clock().now() >= message.give_up_at) {
+      fail_all(message, "given up: its destination cannot be reached");
+      co_return true;
+    }
     const auto pause = std::chrono::ceil<milliseconds>(*down).count();
     co_await put_off(work, outbox_.now() + pause + static_cast<int64_t>(random_bits() % 5'000));
     co_return false;
   }
-  const auto pauses = co_await outbox_.pauses().lately();
-  if (!pauses) {
-    co_await put_off(work, outbox_.now() + kAfterTrouble.count());
-    co_return false;
-  }
-  for (const auto& domain : {std::string("*"), next_domain(message)})
-    if (const auto paused = pauses->find(domain); paused != pauses->end() && !paused->second.resuming) {
-      co_await park(work, domain);
-      co_return false;
-    }
-  if (const auto loaded = co_await load_content(*work); !loaded) {
-    const bool missing = loaded.error().code == ErrorCode::resource_not_found;
-    if (missing && outbox_.clock().now() >= message.give_up_at) {
-      fail_all(message, loaded.error().message);
-      co_return true;
-    }
-    log::warning("email {} cannot be read: {}", message.id, loaded.error().message);
-    co_await put_off(work, outbox_.now() + (missing ? options_.stale : kAfterTrouble).count());
-    co_return false;
-  }
+  if (!co_await is_read(work)) co_return false;
+  if (co_await is_paused(work)) co_return false;
   if (const auto dropped = co_await drop_suppressed(message); !dropped) {
     co_await put_off(work, outbox_.now() + kAfterTrouble.count());
     co_return false;
   }
+  co_return true;
+}
+
+// Whether its content is there to be sent; if not it was put off.
+awaitable<bool> Dispatcher::is_read(WorkPtr work) {
+  auto& message = work->message();
+  const bool unknown = message.recipients.empty();
+  const auto loaded = co_await load_content(*work);
+  if (loaded && !unknown) co_return true;
+  if (loaded) {
+    // Now that it is known who it is for, it gets into their lane.
+    outbox_.make_due(message, outbox_.now());
+    const auto written =
+        co_await outbox_.store().execute_transaction({.statements = {rewrite_statement(table(), message)}});
+    if (!written) log::warning("email {} is left to its lease: {}", message.id, written.error().message);
+    drop(work);
+    wake();
+    co_return false;
+  }
+  const bool missing = loaded.error().code == ErrorCode::resource_not_found;
+  if (missing && outbox_.clock().now() >= message.give_up_at) {
+    fail_all(message, loaded.error().message);
+    co_return true;
+  }
+  log::warning("email {} cannot be read: {}", message.id, loaded.error().message);
+  co_await put_off(work, outbox_.now() + (missing ? options_.stale : kAfterTrouble).count());
+  co_return false;
+}
+
+// Whether nobody may have it now: then it was parked.
+awaitable<bool> Dispatcher::is_paused(WorkPtr work) {
+  const auto& message = work->message();
+  const auto pauses = co_await outbox_.pauses().lately();
+  if (!pauses) {
+    co_await put_off(work, outbox_.now() + kAfterTrouble.count());
+    co_return true;
+  }
+  const auto paused = [&](const std::string& domain) {
+    const auto found = pauses->find(domain);
+    return found != pauses->end() && !found->second.resuming;
+  };
+  work->paused.clear();
+  bool anybody = false;
+  for (const auto& recipient : message.recipients) {
+    if (recipient.result != Result::waiting) continue;
+    auto domain = domain_of(recipient.address);
+    if (paused(domain))
+      work->paused.insert(std::move(domain));
+    else
+      anybody = true;
+  }
+  if (paused("*")) {
+    co_await park(work, "*");
+    co_return true;
+  }
+  if (anybody || work->paused.empty()) co_return false;
+  co_await park(work, *work->paused.begin());
   co_return true;
 }
 
@@ -564,7 +704,7 @@ Async<void> Dispatcher::load_content(Work& work) {
   if (work.held.content) co_return store::Result<>{};
   auto& message = work.message();
   if (message.composed) {
-    TABELLA_CO_ASSIGN(auto bytes, co_await outbox_.load(message.id, kContent));
+    TABELLA_CO_ASSIGN(auto bytes, co_await outbox_.load(message, kContent));
     if (!bytes.empty()) {
       work.held.content = std::make_shared<const std::string>(std::move(bytes));
       co_return store::Result<>{};
@@ -601,7 +741,7 @@ awaitable<Attempt> Dispatcher::attempt(const Work& work) {
   Attempt attempt{.number = message.attempts, .outcome = {}, .began = outbox_.clock().now(), .worker = me()};
   std::vector<std::string> addresses;
   for (const auto& recipient : message.recipients)
-    if (recipient.result == Result::waiting) {
+    if (recipient.result == Result::waiting && !work.paused.contains(domain_of(recipient.address))) {
       addresses.push_back(recipient.address);
       attempt.repeated = attempt.repeated || recipient.may_have_it;
     }
@@ -613,7 +753,7 @@ awaitable<Attempt> Dispatcher::attempt(const Work& work) {
                                  .outcome = std::string(outcome_name(carried[i].outcome.kind)),
                                  .host = carried[i].host,
                                  .step = std::string(smtp::to_string(carried[i].outcome.step)),
-                                 .reply = carried[i].outcome.reply});
+                                 .reply = kept_reply(carried[i].outcome.reply, message.recipients.size())});
   }
   attempt.ended = outbox_.clock().now();
   attempt.outcome = attempt.results.empty() ? "failed" : worst_of(attempt.results);
@@ -674,9 +814,14 @@ Dispatcher::Verdict Dispatcher::decide(Message& message, const Attempt& attempt)
     message.owner = me();
   }
   std::string failures;
-  for (const auto& recipient : message.recipients)
-    if (recipient.result != Result::delivered)
-      failures += fmt::format("{}{}: {}", failures.empty() ? "" : "; ", recipient.address, recipient.reply);
+  for (const auto& recipient : message.recipients) {
+    if (recipient.result == Result::delivered) continue;
+    if (failures.size() > kLongestReason) {
+      failures += "; and others";
+      break;
+    }
+    failures += fmt::format("{}{}: {}", failures.empty() ? "" : "; ", recipient.address, recipient.reply);
+  }
   if (!message.any(Result::delivered))
     return {State::failed, failures.empty() ? "there is nobody to send it to" : failures};
   auto reason = first_reply(message, Result::delivered);
@@ -687,25 +832,24 @@ Dispatcher::Verdict Dispatcher::decide(Message& message, const Attempt& attempt)
 Async<void> Dispatcher::write_down(Work& work, const Attempt& attempt, const Verdict& verdict) {
   const auto& message = work.message();
   const auto insert = insert_into(table(), to_item(message, attempt));
-  const auto update = update_statement(table(), message);
+  const auto update = update_statement(table(), message, me());
   auto moved = co_await outbox_.backend().move(work.email(), verdict.state, verdict.reason,
                                                {.before = {insert}, .after = {update}});
   if (moved && *moved) {
     work.email() = std::move(**moved);
-    for (const auto& result : attempt.results)
-      ++(result.outcome == "delivered"  ? delivered_
-         : result.outcome == "deferred" ? deferred_
-         : result.outcome == "failed"   ? refused_
-                                        : unknown_);
+    count(attempt);
     co_return store::Result<>{};
   }
   if (!moved && moved.error().code != ErrorCode::transaction_canceled) co_return store::error_of(moved);
-  // The attempt is written down already, our rows are gone, or others have moved the email on meanwhile.
+  // The attempt is written down already, or others have the email now. What became of it is true all the
+  // same.
   TABELLA_CO_TRY(co_await outbox_.store().put_item(store::Put(table(), to_item(message, attempt))));
+  TABELLA_CO_ASSIGN(const auto row, co_await outbox_.find_message(message.id));
+  if (row && row->owner != me()) co_return store::Result<>{};
   if (!moved) {
-    TABELLA_CO_TRY(co_await outbox_.store().put_item(store::Put(table(), to_item(message))));
+    const Beside beside = row ? Beside{.after = {update}} : Beside{};
     TABELLA_CO_ASSIGN(moved,
-                      co_await outbox_.backend().move(work.email(), verdict.state, verdict.reason, {}));
+                      co_await outbox_.backend().move(work.email(), verdict.state, verdict.reason, beside));
   }
   if (*moved) {
     work.email() = std::move(**moved);
@@ -715,6 +859,14 @@ Async<void> Dispatcher::write_down(Work& work, const Attempt& attempt, const Ver
   TABELLA_CO_ASSIGN(const auto now, co_await outbox_.backend().find(message.id));
   if (now && now->status == verdict.state) co_return co_await this->update(message);
   co_return store::Result<>{};
+}
+
+void Dispatcher::count(const Attempt& attempt) {
+  for (const auto& result : attempt.results)
+    ++(result.outcome == "delivered"  ? delivered_
+       : result.outcome == "deferred" ? deferred_
+       : result.outcome == "failed"   ? refused_
+                                      : unknown_);
 }
 
 // A user that the server does not know is not asked about again.
@@ -763,11 +915,16 @@ awaitable<void> Dispatcher::park(WorkPtr work, std::string destination) {
 awaitable<void> Dispatcher::release(WorkPtr work) { return put_off(std::move(work), outbox_.now()); }
 
 void Dispatcher::drop(const WorkPtr& work) {
-  const auto found = held_.find(work->message().id);
+  forget(work->message().id, work);
+  // Where there was more than there was room for, the next come when half of it is free.
+  if (more_ && held_.size() <= options_.most_held / 2 && lanes_.is_half_empty(work->destination)) wake();
+}
+
+void Dispatcher::forget(const std::string& id, const WorkPtr& work) {
+  const auto found = held_.find(id);
   if (found == held_.end() || found->second != work) return;
   held_.erase(found);
   --holding_;
-  if (more_ && held_.size() <= options_.most_held / 2) wake();
 }
 
 awaitable<void> Dispatcher::keep_leases() {

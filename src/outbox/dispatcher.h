@@ -34,6 +34,7 @@ namespace tabella::outbox {
 
 class Callbacks;
 class Intake;
+struct IntakeResult;
 
 // What is done about an attempt of which nobody knows whether it arrived.
 enum class IfUnknown { repeat, fail };
@@ -41,7 +42,7 @@ enum class IfUnknown { repeat, fail };
 struct DispatcherOptions {
   bool shared = false;  // others may be at the same messages
   std::chrono::milliseconds poll{1'000};
-  size_t most_held = 512;
+  size_t most_held = 1024;
   LaneOptions lanes = {};
   RetryOptions retry = {};
   IfUnknown if_unknown = IfUnknown::repeat;
@@ -84,7 +85,9 @@ class Dispatcher {
 
   // By state.
   Task handle(WorkPtr work);
+  store::Async<void> reconcile(Message& message);
   Task handle_intake(WorkPtr work);
+  Task conclude_intake(WorkPtr work, IntakeResult taken);
   Task handle_interrupted(WorkPtr work);
   Task handle_done(WorkPtr work);
   void enqueue(WorkPtr work);
@@ -92,7 +95,10 @@ class Dispatcher {
 
   // Delivery.
   Task deliver(WorkPtr work, std::string destination);
+  boost::asio::awaitable<std::optional<bool>> deliver_one(WorkPtr work, const std::string& destination);
   boost::asio::awaitable<bool> may_go(WorkPtr work, const std::string& destination);
+  boost::asio::awaitable<bool> is_read(WorkPtr work);
+  boost::asio::awaitable<bool> is_paused(WorkPtr work);
   store::Async<void> drop_suppressed(Message& message);
   store::Async<void> load_content(Work& work);
   store::Async<bool> start_attempt(Work& work);
@@ -105,6 +111,7 @@ class Dispatcher {
   };
   Verdict decide(Message& message, const Attempt& attempt) const;
   store::Async<void> write_down(Work& work, const Attempt& attempt, const Verdict& verdict);
+  void count(const Attempt& attempt);
   store::Async<void> suppress_unknown_users(const Work& work, const Attempt& attempt);
 
   // Letting go.
@@ -112,11 +119,12 @@ class Dispatcher {
   Task park(WorkPtr work, std::string destination);
   Task release(WorkPtr work);
   void drop(const WorkPtr& work);
+  void forget(const std::string& id, const WorkPtr& work);
   store::Async<void> update(const Message& message);
 
   Task keep_leases();
   void spawn(Task task);
-  Task wait(std::chrono::milliseconds length);
+  boost::asio::awaitable<bool> wait(std::chrono::milliseconds length);
   void wake();
   const std::string& me() const { return outbox_.options().worker; }
   const std::string& table() const { return outbox_.options().messages; }
@@ -132,6 +140,9 @@ class Dispatcher {
   Lanes<WorkPtr> lanes_;
   boost::asio::steady_timer pump_timer_;
   boost::asio::steady_timer sleep_;
+  std::map<std::string, std::optional<item::Item>> look_from_;  // by shard: where the next look goes on
+  size_t most_skipped_ = 0;
+  size_t intakes_ = 0;
   bool more_ = false;  // there was more to do than there was room for
   bool woken_ = false;
   std::atomic<bool> look_asked_{false};

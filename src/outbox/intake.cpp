@@ -1,9 +1,11 @@
 #include "outbox/intake.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "mime/message.h"
+#include "mime/field.h"
 #include "outbox/rendering.h"
 
 namespace tabella::outbox {
@@ -26,7 +28,7 @@ IntakeResult failed_to_read(const FolderError& error) {
 void fill_in(const Payload& payload, const Composed& composed, Message& message) {
   message.from = payload.envelope_from.empty() ? payload.draft.from.address : payload.envelope_from;
   if (message.recipients.empty())
-    for (const auto& address : payload.recipients) message.recipients.push_back({.address = address});
+    for (const auto& address : payload.recipients) message.add_recipient(address);
   message.subject = composed.subject;
   message.message_id = composed.message_id;
   message.composed = true;
@@ -43,7 +45,7 @@ void fill_in(const Payload& payload, const Composed& composed, Message& message)
 awaitable<IntakeResult> Intake::take(Email& email, Message& message) {
   std::string json;
   if (email.payload_file_path.empty()) {
-    auto loaded = co_await parts_.outbox.load(message.id, kPayload);
+    auto loaded = co_await parts_.outbox.load(message, kPayload);
     if (!loaded) co_return try_later(loaded.error().message);
     json = std::move(*loaded);
   } else {
@@ -71,6 +73,7 @@ awaitable<IntakeResult> Intake::take(Email& email, Message& message) {
   if (composed->content.size() > parts_.max_size)
     co_return invalid_payload(fmt::format("the message is larger than {} bytes", parts_.max_size));
   fill_in(*payload, *composed, message);
+  message.body = make_body();
   if (parts_.folder && !email.payload_file_path.empty()) {
     const auto name = fmt::format("{}.eml", message.id);
     const auto written =
@@ -94,20 +97,18 @@ awaitable<IntakeResult> Intake::read_eml(const Email& email, Message& message) {
       [&] { return parts_.folder->read(email.eml_file_path, parts_.max_size); });
   if (!read) co_return failed_to_read(read.error());
   // Of another program's email the message itself says who it is for.
-  if (message.recipients.empty()) {
-    const auto parsed = mime::parse(*read);
-    if (!parsed.from.empty()) message.from = parsed.from.front().address;
-    message.subject = parsed.subject;
-    message.message_id = parsed.message_id;
-    for (const auto& address : mime::recipients_of(*read))
-      message.recipients.push_back({.address = address.address});
-    if (message.recipients.empty()) co_return invalid_payload("the message has no recipients");
+  if (message.recipients.empty())
+    for (const auto& address : mime::recipients_of(*read)) message.add_recipient(address.address);
+  if (message.recipients.empty()) co_return invalid_payload("the message has no recipients");
+  auto composed = co_await parts_.composer.complete(message.id, std::move(*read));
+  if (!composed) co_return invalid_payload(composed.error().message);
+  if (message.door == "table") {
+    message.from = composed->from;
+    message.subject = composed->subject;
+    message.message_id = composed->message_id;
   }
-  auto completed =
-      mime::complete(*read, {.message_id = message.message_id, .date = parts_.outbox.clock().now()});
-  if (!completed) co_return invalid_payload(completed.error().message);
-  message.size = completed->bytes.size();
-  co_return IntakeResult{.kind = Kind::ready, .content = std::move(completed->bytes)};
+  message.size = composed->content.size();
+  co_return IntakeResult{.kind = Kind::ready, .content = std::move(composed->content)};
 }
 
 awaitable<IntakeResult> Intake::fetch(Payload& payload) {
@@ -138,7 +139,11 @@ awaitable<IntakeResult> Intake::fetch_uri(const PayloadAttachment& elsewhere, si
     co_return may_pass ? try_later(std::move(reason)) : invalid_payload(std::move(reason));
   }
   into.bytes = std::move(reply->body);
-  if (into.content_type.empty()) into.content_type = reply->header("content-type");
+  // What servers say may be anything; what is no type of one part is left out.
+  const auto type = reply->header("content-type");
+  if (into.content_type.empty() && type.find('/') != std::string_view::npos &&
+      !type.starts_with("multipart/") && mime::check_text("Content-Type", type))
+    into.content_type = type;
   co_return IntakeResult{};
 }
 
@@ -147,6 +152,15 @@ awaitable<IntakeResult> Intake::read_path(const PayloadAttachment& elsewhere, si
   if (!parts_.folder)
     co_return invalid_payload(
         fmt::format("attachment '{}' is a path, and there is no --outbox-folder", into.name));
+  // The files of other emails are in the same folder, and not for whoever may only send.
+  const std::filesystem::path path(elsewhere.path);
+  if (path.extension() == ".json" || path.extension() == ".eml") {
+    const auto stem = path.stem().string();
+    store::Result<std::optional<Email>> email;
+    if (is_email_id(stem)) email = co_await parts_.outbox.backend().find(stem);
+    if (!email) co_return try_later(email.error().message);
+    if (*email) co_return invalid_payload(fmt::format("'{}' is the file of an email", elsewhere.path));
+  }
   auto read = co_await parts_.long_work.run([&] { return parts_.folder->read(elsewhere.path, most); });
   if (!read) co_return failed_to_read(read.error());
   into.bytes = std::move(*read);

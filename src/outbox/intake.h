@@ -41,15 +41,15 @@ class Intake {
   };
   explicit Intake(Parts parts) : parts_(parts) {}
 
+  bool has_folder() const { return parts_.folder != nullptr; }
   // Fills in what the payload says of the message, and writes the .eml where there is a folder.
   boost::asio::awaitable<IntakeResult> take(Email& email, Message& message);
   // Reads the .eml of another program's email that is READY already.
   boost::asio::awaitable<IntakeResult> read_eml(const Email& email, Message& message);
 
+ private:
   // The attachments that are somewhere else, put into the draft.
   boost::asio::awaitable<IntakeResult> fetch(Payload& payload);
-
- private:
   boost::asio::awaitable<IntakeResult> fetch_uri(const PayloadAttachment& attachment, size_t most,
                                                  mime::Attachment& into);
   boost::asio::awaitable<IntakeResult> read_path(const PayloadAttachment& attachment, size_t most,

@@ -20,7 +20,7 @@ namespace tabella::outbox {
 
 struct LaneOptions {
   size_t concurrency = 16;                   // of one destination
-  size_t waiting = 64;                       // of one destination, in memory
+  size_t waiting = 128;                      // of one destination, in memory
   std::map<std::string, double> rates = {};  // most per second, by destination; "*": all others
   // A destination that could not be reached so often in a row is left alone for a while that grows.
   int failures_until_down = 3;
@@ -37,6 +37,10 @@ class Lanes {
   bool has_room(const std::string& destination) const {
     const auto found = lanes_.find(destination);
     return found == lanes_.end() || found->second.waiting() < options_.waiting;
+  }
+  bool is_half_empty(const std::string& destination) const {
+    const auto found = lanes_.find(destination);
+    return found == lanes_.end() || found->second.waiting() <= options_.waiting / 2;
   }
   void add(const std::string& destination, Priority priority, Work work) {
     lanes_[destination].queues[static_cast<size_t>(priority)].push_back(std::move(work));

@@ -116,8 +116,11 @@ awaitable<void> Live::tell(net::EventStream& stream, std::string last) {
   while (!stream.ended()) {
     events.clear();
     if (!since(number, events)) {
-      const std::lock_guard lock(mutex_);
-      number = last_;
+      {
+        const std::lock_guard lock(mutex_);
+        number = last_;
+      }
+      if (!co_await stream.send(id_of(number), "reset", "{}")) co_return;
     }
     for (const auto& event : events) {
       if (!co_await stream.send(id_of(event.number), event.kind, event.json)) co_return;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/checksum.h"
+#include "base/ids.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "outbox/statements.h"
@@ -104,9 +105,12 @@ std::optional<Priority> priority_named(std::string_view name) {
   return value_named<Priority>(kPriorityNames, name);
 }
 
-bool Message::is_done() const { return !any(Result::waiting); }
 bool Message::any(Result result) const {
   return std::ranges::find(recipients, result, &Recipient::result) != recipients.end();
+}
+void Message::add_recipient(std::string address) {
+  if (std::ranges::find(recipients, address, &Recipient::address) == recipients.end())
+    recipients.push_back({.address = std::move(address)});
 }
 
 store::TablePlan messages_plan(const std::string& table) {
@@ -144,7 +148,7 @@ item::Item to_item(const Message& message) {
   row.set("send_at", epoch_milliseconds(message.send_at));
   row.set("give_up_at", epoch_milliseconds(message.give_up_at));
   if (!message.callback.empty()) row.set("callback", message.callback);
-  row.set("composed", message.composed).set("size", message.size);
+  row.set("composed", message.composed).set("body", message.body).set("size", message.size);
   row.set("attempts", message.attempts).set("attempting", message.attempting);
   if (message.expires) row.set("expires", *message.expires);
   if (!message.shard.empty())
@@ -168,6 +172,7 @@ std::optional<Message> to_message(item::ItemView row) {
                   .give_up_at = time_at(number_of(row, "give_up_at")),
                   .callback = text_of(row, "callback"),
                   .composed = flag_of(row, "composed"),
+                  .body = text_of(row, "body"),
                   .size = static_cast<size_t>(number_of(row, "size")),
                   .attempts = static_cast<int>(number_of(row, "attempts")),
                   .attempting = flag_of(row, "attempting"),
@@ -189,11 +194,18 @@ std::optional<DueMessage> to_due(item::ItemView row) {
                     .destination = text_of(row, "destination")};
 }
 
+std::string make_body() { return fmt::format("{:016x}", random_bits()); }
+
+std::string pieces_prefix(const Message& message, std::string_view kind) {
+  return fmt::format("{}-{}#", kind, message.body);
+}
+
 std::vector<Item> to_pieces(const Message& message, std::string_view kind, std::string_view bytes) {
   std::vector<Item> pieces;
   do {
     Row row;
-    row.set("id", message.id).set("part", fmt::format("{}#{:04}", kind, pieces.size()));
+    row.set("id", message.id);
+    row.set("part", fmt::format("{}{:04}", pieces_prefix(message, kind), pieces.size()));
     row.set("bytes", store::Binary{bytes.substr(0, kPiece)});
     if (message.expires) row.set("expires", *message.expires);
     pieces.push_back(row);
@@ -284,7 +296,10 @@ Statement rewrite_statement(const std::string& table, const Message& message) {
   update.append(", \"from\"=?, subject=?, message_id=?, labels=?, priority=?, send_at=?, callback=?");
   update.with(message.from).with(message.subject).with(message.message_id).with(labels_json(message.labels));
   update.with(name_of(message.priority)).with(epoch_milliseconds(message.send_at)).with(message.callback);
-  update.append(", composed=?, \"size\"=?").with(message.composed).with(message.size);
+  update.append(", composed=?, body=?, \"size\"=?")
+      .with(message.composed)
+      .with(message.body)
+      .with(message.size);
   return finish_update(std::move(update), message, {});
 }
 

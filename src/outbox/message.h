@@ -2,15 +2,15 @@
 // of a table of our own; the only place that knows its attribute names.
 //
 //   id, part (keys)    part "message": the email itself
-//                      "content#0000", …: the message as it is sent, in pieces; "payload#0000", …: what it is
-//                      to be composed from; both in `bytes`
+//                      "content-<body>#0000", …: the message as it is sent, in pieces; "payload-<body>#0000",
+//                      …: what it is to be composed from; both in `bytes`
 //                      "attempt#000001": what became of an attempt
 //   shard, due, owner  of a message with work to do: the index by_due has it there; `due` is when to look at
 //                      it, put off by a lease while `owner` is at it. Others have none of them.
-//   expires            when the row goes, in seconds; not there while the email is paused
+//   expires            when the row goes, in seconds
 //
 // Ids that begin with "#" are ours: #counts, #suppression, #template, #template-body, #configuration-set,
-// #pause.
+// #pause, #mark.
 #pragma once
 
 #include <cstdint>
@@ -58,13 +58,14 @@ struct Message {
   std::string message_id = {};
   std::map<std::string, std::string> labels = {};
   Priority priority = Priority::normal;
-  TimePoint send_at = {};               // not before
-  TimePoint give_up_at = {};            // no attempt is repeated after that
-  std::string callback = {};            // a URL; empty: the operator's, if there is one
-  bool composed = true;                 // false: intake has still to compose it from its payload
-  size_t size = 0;                      // of the content
-  int attempts = 0;                     // begun
-  bool attempting = false;              // the last of them has no result yet
+  TimePoint send_at = {};     // not before
+  TimePoint give_up_at = {};  // no attempt is repeated after that
+  std::string callback = {};  // a URL; empty: the operator's, if there is one
+  bool composed = true;       // false: intake has still to compose it from its payload
+  std::string body = {};      // what its pieces are called: those of another writer have another name
+  size_t size = 0;            // of the content
+  int attempts = 0;           // begun
+  bool attempting = false;    // the last of them has no result yet
   std::optional<int64_t> expires = {};  // seconds since 1970
 
   // Work.
@@ -72,8 +73,9 @@ struct Message {
   int64_t due = 0;  // milliseconds since 1970
   std::string owner = {};
 
-  bool is_done() const;  // nothing is waiting
   bool any(Result result) const;
+  // Twice the same address is one recipient.
+  void add_recipient(std::string address);
 };
 
 // What was said to one recipient in an attempt.
@@ -121,6 +123,10 @@ item::Item to_item(const Message& message);
 std::optional<Message> to_message(item::ItemView row);
 std::optional<DueMessage> to_due(item::ItemView row);
 
+// A name for a message's pieces, unlike any other.
+std::string make_body();
+// How the parts of its pieces begin.
+std::string pieces_prefix(const Message& message, std::string_view kind);
 // The pieces of a message's content, or of its payload.
 std::vector<item::Item> to_pieces(const Message& message, std::string_view kind, std::string_view bytes);
 inline constexpr const char* kContent = "content";

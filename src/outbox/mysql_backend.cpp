@@ -188,8 +188,8 @@ store::Async<bool> MysqlBackend::create(Email email, Beside beside) {
     return write_new(connection, email);
   }));
   if (!written) co_return false;
-  own_steps_.add(written->step);
   TABELLA_CO_TRY(co_await run_beside(std::move(beside.after)));
+  own_steps_.add(written->step);
   co_return true;
 }
 
@@ -201,12 +201,13 @@ store::Async<std::optional<Email>> MysqlBackend::move(Email email, State to, std
     return write_move(connection, email, to, reason);
   }));
   if (!written) co_return std::nullopt;
-  own_steps_.add(written->step);
   auto after = co_await run_beside(std::move(beside.after));
   if (!after) {
     after.error().unsure = true;  // it has moved all the same
     co_return store::error_of(after);
   }
+  // Only now: a step whose rows were not written is to be noticed like another program's.
+  own_steps_.add(written->step);
   co_return std::move(written->email);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 // Longer than a transaction that has written its history can wait for a lock (InnoDB's default is 50 s).
 constexpr int64_t kGapSeconds = 60;
-constexpr size_t kMostGaps = 16;
+constexpr size_t kMostGaps = 64;
 constexpr int64_t kRereadSeconds = 5;
 constexpr int64_t kSweepSeconds = 120;
 constexpr int64_t kSecondsBetweenSweeps = 30;
@@ -52,7 +52,7 @@ void join_nearest(std::vector<MysqlPosition::Gap>& gaps) {
   for (size_t i = 1; i + 1 < gaps.size(); ++i)
     if (gaps[i + 1].first - gaps[i].last < gaps[nearest + 1].first - gaps[nearest].last) nearest = i;
   gaps[nearest].last = gaps[nearest + 1].last;
-  gaps[nearest].noticed = std::max(gaps[nearest].noticed, gaps[nearest + 1].noticed);
+  gaps[nearest].noticed = std::min(gaps[nearest].noticed, gaps[nearest + 1].noticed);
   gaps.erase(gaps.begin() + static_cast<std::ptrdiff_t>(nearest) + 1);
 }
 
@@ -92,8 +92,7 @@ class ChangesReader {
         position_.fill(number_in(row.at(4)));
         add(row, state_named(row.at(1).value_or("")), is_ours_(number_in(row.at(4))));
       }
-      const bool whole = std::ssize(found.rows) < most_;
-      if (whole && now_ - gap.noticed > kGapSeconds)
+      if (now_ - gap.noticed > kGapSeconds)
         std::erase_if(position_.gaps,
                       [&](const auto& g) { return g.first >= gap.first && g.last <= gap.last; });
     }

@@ -43,26 +43,47 @@ Async<void> Notices::notice(const std::string& id) {
 
 awaitable<void> Notices::sweep() {
   for (; !stopping_; co_await rest(kAfterFailure)) {
-    const auto swept = co_await read_mark("swept");
-    if (swept && !swept->empty()) co_return;
-    auto done = swept ? store::Result<>() : store::Result<>(std::unexpected(swept.error()));
-    for (const auto state :
-         {State::accepted, State::intaking, State::ready, State::processing, State::sent, State::failed})
-      if (done) done = co_await sweep_state(state);
-    if (done) done = co_await write_mark("swept", "yes");
+    const auto done = co_await sweep_once();
     if (done) co_return;
     log::warning("emails that were there before cannot be looked for: {}", done.error().message);
   }
 }
 
-Async<void> Notices::sweep_state(State state) {
+Async<void> Notices::sweep_once() {
+  TABELLA_CO_ASSIGN(const auto swept, co_await read_mark("swept"));
+  if (!swept.empty()) co_return store::Result<>{};
+  TABELLA_CO_ASSIGN(const auto began, co_await stream_began());
+  std::map<State, int64_t> counts;
+  for (const auto state : kStates) {
+    TABELLA_CO_ASSIGN(counts[state], co_await sweep_state(state, began));
+  }
+  if (stopping_) co_return store::Result<>{};
+  if (!emails_.empty())
+    TABELLA_CO_TRY(co_await put_counts_before(outbox_.store(), outbox_.options().messages, counts));
+  co_return co_await write_mark("swept", "yes");
+}
+
+Async<TimePoint> Notices::stream_began() {
+  if (emails_.empty()) co_return TimePoint::max();
+  TABELLA_CO_ASSIGN(const auto table, co_await outbox_.store().describe_table(emails_));
+  if (!table.stream_arn) co_return TimePoint::max();
+  TABELLA_CO_ASSIGN(const auto stream, co_await outbox_.store().describe_stream({.arn = *table.stream_arn}));
+  co_return stream.created;
+}
+
+// How many of them have not changed since then: the stream knows nothing of them.
+Async<int64_t> Notices::sweep_state(State state, TimePoint began) {
   EmailPage page;
+  int64_t before = 0;
   do {
     TABELLA_CO_ASSIGN(page, co_await outbox_.backend().list(state, 100, std::move(page.next)));
-    for (const auto& email : page.emails) TABELLA_CO_TRY(co_await outbox_.adopt(email));
+    for (const auto& email : page.emails) {
+      if (email.updated_at < began) ++before;
+      TABELLA_CO_TRY(co_await outbox_.adopt(email));
+    }
     co_await store::pause_for(milliseconds{1});
   } while (!page.next.empty() && !stopping_);
-  co_return store::Result<>{};
+  co_return before;
 }
 
 awaitable<void> Notices::follow() {

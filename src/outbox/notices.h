@@ -13,7 +13,9 @@ namespace tabella::outbox {
 // On one thread.
 class Notices {
  public:
-  explicit Notices(Outbox& outbox) : outbox_(outbox), counts_(outbox.store(), outbox.options().messages) {}
+  // `emails` is the table whose stream is read; empty: they are in MySQL.
+  Notices(Outbox& outbox, std::string emails)
+      : outbox_(outbox), emails_(std::move(emails)), counts_(outbox.store(), outbox.options().messages) {}
 
   // The records of the table's stream between two checkpoints. Throws what a reader is to try again for.
   boost::asio::awaitable<void> handle(std::string shard, std::span<const store::StreamRecord> records);
@@ -25,13 +27,16 @@ class Notices {
   void stop() { stopping_ = true; }
 
  private:
-  store::Async<void> sweep_state(State state);
+  store::Async<void> sweep_once();
+  store::Async<int64_t> sweep_state(State state, TimePoint began);
+  store::Async<TimePoint> stream_began();
   store::Async<void> notice(const std::string& id);
   store::Async<std::string> read_mark(std::string name);
   store::Async<void> write_mark(std::string name, std::string value);
   boost::asio::awaitable<void> rest(std::chrono::milliseconds length);
 
   Outbox& outbox_;
+  const std::string emails_;
   Counts counts_;
   std::atomic<bool> stopping_{false};
 };

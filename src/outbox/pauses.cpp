@@ -39,6 +39,7 @@ Async<bool> Pauses::resume(std::string destination) {
       const auto made,
       store::was_made(co_await store_.update_item(store::Update(table_, pause_key(lower(destination)))
                                                       .set("resuming", true)
+                                                      .set("resumed", epoch_milliseconds(clock_.now()))
                                                       .when(store::exists("id")))));
   const std::lock_guard lock(mutex_);
   known_at_.reset();
@@ -63,7 +64,8 @@ Async<std::map<std::string, Pause>> Pauses::all() {
     Pause pause{.destination = store::text_of(row, "part"),
                 .since = time_at(store::number_of(row, "since")),
                 .reason = store::text_of(row, "reason"),
-                .resuming = store::flag_of(row, "resuming")};
+                .resuming = store::flag_of(row, "resuming"),
+                .resumed = time_at(store::number_of(row, "resumed"))};
     pauses.emplace(pause.destination, std::move(pause));
   }
   co_return pauses;

@@ -18,7 +18,8 @@ struct Pause {
   std::string destination;  // a domain, or "*"
   TimePoint since = {};
   std::string reason = {};
-  bool resuming = false;  // its work is being moved back
+  bool resuming = false;   // its work is being moved back
+  TimePoint resumed = {};  // since then
 };
 
 // Thread-safe.

@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/utf8.h"
 #include "mime/field.h"
 
 namespace tabella::outbox {
@@ -18,24 +19,15 @@ using JsonKind = JsonValue::Kind;
 constexpr size_t kMostAttachments = 100;
 constexpr size_t kMostLabels = 50;
 
-constexpr std::array<std::string_view, 18> kMembers = {"id",
-                                                       "from",
-                                                       "reply_to",
-                                                       "to",
-                                                       "cc",
-                                                       "bcc",
-                                                       "subject",
-                                                       "body_text",
-                                                       "body_html",
-                                                       "attachments",
-                                                       "custom_headers",
-                                                       "template",
-                                                       "send_at",
-                                                       "priority",
-                                                       "callback_url",
-                                                       "labels",
-                                                       "envelope_from",
-                                                       "idempotency_key"};
+constexpr std::array<std::string_view, 17> kMembers = {
+    "id",           "from",        "reply_to",       "to",
+    "cc",           "bcc",         "subject",        "body_text",
+    "body_html",    "attachments", "custom_headers", "template",
+    "send_at",      "priority",    "callback_url",   "labels",
+    "envelope_from"};
+
+// What somebody sent, as it is repeated to them.
+std::string shown(std::string_view text) { return to_valid_utf8(text.substr(0, 100)); }
 
 Checked<std::string> text_member(JsonValue object, std::string_view name) {
   const auto value = object.find(name);
@@ -50,11 +42,11 @@ Checked<void> add_addresses(std::string_view name, JsonValue value, std::vector<
   const auto text = value.string();
   TABELLA_TRY(mime::check_text(name, text));
   auto parsed = mime::parse_addresses(text);
-  if (parsed.empty()) return invalid(fmt::format("\"{}\": '{}' is no address", name, text));
+  if (parsed.empty()) return invalid(fmt::format("\"{}\": '{}' is no address", name, shown(text)));
   for (auto& address : parsed) {
     // What was read forgivingly may be somebody else.
     if (!mime::is_mailbox(address.address) || text.find(address.address) == std::string_view::npos)
-      return invalid(fmt::format("\"{}\": '{}' is no address", name, text));
+      return invalid(fmt::format("\"{}\": '{}' is no address", name, shown(text)));
     into.push_back(std::move(address));
   }
   return {};
@@ -103,7 +95,8 @@ Checked<void> add_attachment(JsonValue value, Payload& payload) {
     return {};
   }
   auto bytes = content->kind() == JsonKind::string ? from_base64(content->string()) : std::nullopt;
-  if (!bytes) return invalid(fmt::format("the content of attachment '{}' is no base64", attachment.name));
+  if (!bytes)
+    return invalid(fmt::format("the content of attachment '{}' is no base64", shown(attachment.name)));
   attachment.bytes = std::move(*bytes);
   payload.draft.attachments.push_back(std::move(attachment));
   return {};
@@ -127,7 +120,7 @@ Checked<void> read_custom_headers(JsonValue object, Payload& payload) {
   if (headers->is_object()) {
     for (JsonElements each(*headers); each.next();) {
       if (each.value().kind() != JsonKind::string)
-        return invalid(fmt::format("custom header '{}' is to be a string", each.key()));
+        return invalid(fmt::format("custom header '{}' is to be a string", shown(each.key())));
       payload.draft.headers.emplace_back(each.key(), each.value().string());
     }
     return {};
@@ -174,7 +167,8 @@ Checked<void> read_delivery(JsonValue object, Payload& payload) {
   if (!send_at.empty()) {
     payload.send_at = parse_time(send_at);
     if (!payload.send_at)
-      return invalid(fmt::format("\"send_at\": '{}' is no time; one is 2026-12-01T08:00:00Z", send_at));
+      return invalid(
+          fmt::format("\"send_at\": '{}' is no time; one is 2026-12-01T08:00:00Z", shown(send_at)));
   }
   TABELLA_ASSIGN(const auto priority, text_member(object, "priority"));
   if (!priority.empty()) {
@@ -218,7 +212,7 @@ Checked<Payload> parse_payload(JsonValue value) {
   if (!value.is_object()) return invalid("an email is a JSON object");
   for (JsonElements each(value); each.next();)
     if (std::ranges::find(kMembers, each.key()) == kMembers.end())
-      return invalid(fmt::format("\"{}\" is nothing that an email has; is it misspelt?", each.key()));
+      return invalid(fmt::format("\"{}\" is nothing that an email has; is it misspelt?", shown(each.key())));
   Payload payload;
   TABELLA_ASSIGN(payload.id, text_member(value, "id"));
   TABELLA_TRY(read_people(value, payload));

@@ -90,6 +90,7 @@ store::Result<Message> Outbox::to_new_message(const Submission& submission) cons
                   .give_up_at = send_at + options_.give_up,
                   .callback = submission.callback,
                   .composed = !submission.content.empty(),
+                  .body = make_body(),
                   .size = submission.content.size(),
                   .expires = expiry_of(send_at)};
   if (!is_email_id(message.id))
@@ -98,9 +99,7 @@ store::Result<Message> Outbox::to_new_message(const Submission& submission) cons
   for (const auto& address : submission.recipients) {
     if (!smtp::is_address(address) || domain_of(address).empty())
       return store::refuse(fmt::format("'{}' is no address", address));
-    // Twice the same address is one recipient.
-    if (std::ranges::find(message.recipients, address, &Recipient::address) == message.recipients.end())
-      message.recipients.push_back({.address = address});
+    message.add_recipient(address);
     if (message.recipients.size() > options_.max_recipients)
       return store::refuse(fmt::format("an email has at most {} recipients", options_.max_recipients));
   }
@@ -108,6 +107,11 @@ store::Result<Message> Outbox::to_new_message(const Submission& submission) cons
   if (!message.from.empty() && !smtp::is_address(message.from))
     return store::refuse(fmt::format("'{}' is no address to send from", message.from));
   return message;
+}
+
+store::Result<void> Outbox::check(const Submission& submission) const {
+  if (const auto message = to_new_message(submission); !message) return std::unexpected(message.error());
+  return {};
 }
 
 Async<void> Outbox::put_pieces(const Message& message, std::string_view kind, std::string_view bytes) {
@@ -189,12 +193,12 @@ Async<std::optional<Life>> Outbox::find(std::string id) {
   co_return life;
 }
 
-Async<std::string> Outbox::load(const std::string& id, std::string_view kind) {
+Async<std::string> Outbox::load(const Message& message, std::string_view kind) {
   TABELLA_CO_ASSIGN(
       const auto rows,
       co_await store::query_all(store_, store::Query(options_.messages)
-                                            .partition("id", id)
-                                            .where(store::begins_with("part", fmt::format("{}#", kind)))
+                                            .partition("id", message.id)
+                                            .where(store::begins_with("part", pieces_prefix(message, kind)))
                                             .consistent()));
   std::string bytes;
   for (const auto& row : rows) bytes += store::binary_of(row, "bytes");
@@ -202,7 +206,9 @@ Async<std::string> Outbox::load(const std::string& id, std::string_view kind) {
 }
 
 Async<std::optional<std::string>> Outbox::content(std::string id) {
-  TABELLA_CO_ASSIGN(auto bytes, co_await load(id, kContent));
+  TABELLA_CO_ASSIGN(const auto message, co_await find_message(id));
+  if (!message) co_return std::nullopt;
+  TABELLA_CO_ASSIGN(auto bytes, co_await load(*message, kContent));
   if (bytes.empty()) co_return std::nullopt;
   co_return std::move(bytes);
 }
@@ -235,7 +241,7 @@ Async<Stepped> Outbox::requeue(std::string id) {
   if (!can_be_requeued(email->status)) co_return Stepped::too_late;
   TABELLA_CO_ASSIGN(auto message, co_await find_message(id));
   Beside beside;
-  const bool composed = message ? message->composed : !email->eml_file_path.empty();
+  const bool composed = (message && message->composed) || !email->eml_file_path.empty();
   if (message) {
     for (auto& recipient : message->recipients)
       if (recipient.result != Result::delivered) recipient.result = Result::waiting;
@@ -274,14 +280,32 @@ Async<void> Outbox::note_bounce(std::string id, std::string recipient, std::stri
   co_return store::fail(ErrorCode::transaction_conflict, "the recipients change all the time");
 }
 
+// An email that we were done with, and that another program has brought back.
+Async<void> Outbox::adopt_again(const Email& email, Message message) {
+  const bool anew = email.status == State::accepted || email.status == State::ready;
+  if (anew && !message.any(Result::waiting)) {
+    for (auto& recipient : message.recipients)
+      if (recipient.result != Result::delivered) recipient.result = Result::waiting;
+    message.give_up_at = clock_.now() + options_.give_up;
+  }
+  make_due(message, now());
+  TABELLA_CO_TRY(store::was_made(
+      co_await store_.update_item(store::Update(options_.messages, message_key(message.id))
+                                      .set("recipients", recipients_json(message.recipients))
+                                      .set("give_up_at", epoch_milliseconds(message.give_up_at))
+                                      .set("shard", message.shard)
+                                      .set("due", message.due)
+                                      .set("owner", message.owner)
+                                      .when(store::absent("shard") && store::exists("id")))));
+  co_return store::Result<>{};
+}
+
 Async<void> Outbox::adopt(const Email& email) {
   TABELLA_CO_ASSIGN(auto found, co_await find_message(email.id));
   if (found && (!found->shard.empty() || !needs_work(email.status, wants_callback(*found))))
     co_return store::Result<>{};
   if (found) {
-    make_due(*found, now());
-    TABELLA_CO_TRY(
-        co_await store_.execute_transaction({.statements = {update_statement(options_.messages, *found)}}));
+    TABELLA_CO_TRY(co_await adopt_again(email, *found));
   } else if (needs_work(email.status, options_.has_callback)) {
     Message message{.id = email.id,
                     .created = email.updated_at,

@@ -90,13 +90,15 @@ class Outbox {
     if (hands_.look) hands_.look();
   }
 
+  // Whether it could be accepted, as far as that can be said without the tables.
+  store::Result<void> check(const Submission& submission) const;
   // Errors of the kind validation are the sender's.
   store::Async<Accepted> accept(Submission submission);
 
   store::Async<std::optional<Life>> find(std::string id);
   // The message as it is sent; nothing if it is not there (any more).
   store::Async<std::optional<std::string>> content(std::string id);
-  store::Async<std::string> load(const std::string& id, std::string_view kind);
+  store::Async<std::string> load(const Message& message, std::string_view kind);
 
   // Not sent any more: FAILED. Too late once it is being sent, or was.
   store::Async<Stepped> cancel(std::string id);
@@ -133,6 +135,7 @@ class Outbox {
  private:
   store::Result<Message> to_new_message(const Submission& submission) const;
   // Whether it is new.
+  store::Async<void> adopt_again(const Email& email, Message message);
   store::Async<bool> put(const Email& email, const Message& message, const Submission& submission);
 
   store::Store& store_;

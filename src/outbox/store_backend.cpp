@@ -125,7 +125,9 @@ store::TablePlan StoreBackend::plan(const std::string& table) {
   return plan;
 }
 
-std::string StoreBackend::next_write() { return fmt::format("{}/{}", worker_, ++writes_); }
+std::string StoreBackend::next_write() {
+  return worker_.empty() ? std::string() : fmt::format("{}/{}", worker_, ++writes_);
+}
 
 Statement StoreBackend::insert_row(const Email& email, std::string_view status,
                                    const std::string& write) const {
@@ -135,7 +137,7 @@ Statement StoreBackend::insert_row(const Email& email, std::string_view status,
   append_attributes(attributes, email, meta);
   insert.with(email.id).with(status).with(item::ValueView(attributes));
   if (email.ttl) insert.append(", 'TTL': ?").with(*email.ttl);
-  if (!meta) insert.append(", 'Worker': ?").with(write);
+  if (!meta && !write.empty()) insert.append(", 'Worker': ?").with(write);
   insert.append("}");
   return std::move(insert);
 }
@@ -153,11 +155,13 @@ Statement StoreBackend::update_meta(const Moving& moving) const {
 }
 
 Statement StoreBackend::replace_row(const Moving& moving) const {
-  StatementBuilder update("UPDATE \"" + table_ + "\" SET Attributes=?, Worker=?");
+  StatementBuilder update("UPDATE \"" + table_ + "\" SET Attributes=?");
   std::string attributes;
   append_attributes(attributes, moving.to, false);
-  update.with(item::ValueView(attributes)).with(moving.write);
+  update.with(item::ValueView(attributes));
+  if (!moving.write.empty()) update.append(", Worker=?").with(moving.write);
   if (moving.to.ttl) update.append(", TTL=?").with(*moving.to.ttl);
+  if (moving.write.empty()) update.append(" REMOVE Worker");
   update.append(" WHERE Id=? AND Status=?").with(moving.to.id).with(name_of(moving.to.status));
   return std::move(update);
 }
@@ -207,8 +211,10 @@ Async<StoreBackend::Hindrance> StoreBackend::try_move(const Moving& moving, Ente
                                                                 ? insert_row(moving.to, state, moving.write)
                                                                 : replace_row(moving)};
   // The lock of others is that they can insert it.
-  if (moving.from.status == State::processing && moving.to.status == State::ready)
-    statements.push_back(delete_row(moving.to.id, State::processing));
+  const auto from = moving.from.status;
+  if ((from == State::processing && moving.to.status == State::ready) ||
+      (from == State::intaking && moving.to.status == State::accepted))
+    statements.push_back(delete_row(moving.to.id, from));
   const auto done =
       co_await store_.execute_transaction({.statements = with_beside(std::move(statements), beside)});
   if (done) co_return Hindrance::none;

@@ -35,7 +35,8 @@ std::optional<Change> to_change(const store::StreamRecord& record);
 // Thread-safe.
 class StoreBackend final : public Backend {
  public:
-  // `worker` is unlike that of all others; `counts` is the table that the counts are in.
+  // `worker` is unlike that of all others; an empty one is taken for another program, whose changes are
+  // noticed. `counts` is the table that the counts are in.
   StoreBackend(store::Store& store, const Clock& clock, std::string table, std::string counts,
                std::string worker);
   static store::TablePlan plan(const std::string& table);

@@ -151,7 +151,7 @@ struct Parts {
                   {.url = options.callback, .secret = options.callback_secret}),
         outcomes(house.store, house.clock, {.table = keys_table(house.table_prefix)}),
         live(*backend),
-        notices(outbox),
+        notices(outbox, options.database.empty() ? emails_table(house.table_prefix, options) : ""),
         delivery(house.add_worker()),
         carrier(delivery.executor(), carrier_options(options, house), std::move(capture),
                 house.outbound.rules()) {
@@ -240,7 +240,6 @@ void OutboxSystem::start(house::House& house) {
   auto& parts = *parts_;
   api_ = std::make_unique<Api>(Api::Parts{.outbox = parts.outbox,
                                           .composer = parts.composer,
-                                          .intake = parts.intake,
                                           .callbacks = parts.callbacks,
                                           .live = parts.live,
                                           .outcomes = parts.outcomes,
@@ -318,6 +317,9 @@ void OutboxSystem::listen(house::House& house) {
 
 std::vector<std::string> OutboxSystem::announce() const {
   std::vector<std::string> lines;
+  for (const auto& key : dkim_keys(options_))
+    lines.push_back(fmt::format("Mail from {} is signed; in its DNS: {} TXT \"{}\"", key.domain(),
+                                key.dns_name(), key.dns_record()));
   if (parts_->submission_port)
     lines.push_back(fmt::format("Emails are sent by smtp://{}:{}{}", options_.submission->host,
                                 parts_->submission_port->port(), parts_->identity ? " (STARTTLS)" : ""));
