@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "mime/field.h"
 
 namespace tabella::outbox {
 namespace {
@@ -47,9 +48,15 @@ Checked<void> add_addresses(std::string_view name, JsonValue value, std::vector<
   if (value.kind() != JsonKind::string)
     return invalid(fmt::format("\"{}\" is to be an address, or a list of addresses", name));
   const auto text = value.string();
+  TABELLA_TRY(mime::check_text(name, text));
   auto parsed = mime::parse_addresses(text);
   if (parsed.empty()) return invalid(fmt::format("\"{}\": '{}' is no address", name, text));
-  for (auto& address : parsed) into.push_back(std::move(address));
+  for (auto& address : parsed) {
+    // What was read forgivingly may be somebody else.
+    if (!mime::is_mailbox(address.address) || text.find(address.address) == std::string_view::npos)
+      return invalid(fmt::format("\"{}\": '{}' is no address", name, text));
+    into.push_back(std::move(address));
+  }
   return {};
 }
 

@@ -145,7 +145,7 @@ Statement StoreBackend::update_meta(const Moving& moving) const {
                           "\" SET Attributes.Latest=?, Attributes.UpdatedAt=?, Attributes.Reason=?");
   update.with(name_of(moving.to.status)).with(time_text(moving.to.updated_at)).with(moving.to.reason);
   if (moving.to.ttl) update.append(", TTL=?").with(*moving.to.ttl);
-  if (moving.to.eml_file_path != moving.from.eml_file_path)
+  if (!moving.to.eml_file_path.empty())
     update.append(", Attributes.EmlFilePath=?").with(moving.to.eml_file_path);
   update.append(" WHERE Id=? AND Status=? AND Attributes.Latest=?");
   update.with(moving.to.id).with(kMeta).with(name_of(moving.from.status));
@@ -271,7 +271,7 @@ Async<EmailPage> StoreBackend::list(State status, size_t limit, std::string from
     TABELLA_CO_ASSIGN(auto found,
                       co_await store_.execute_statement(
                           {.statement = select,
-                           .limit = static_cast<int64_t>(limit),
+                           .limit = static_cast<int64_t>(limit - page.emails.size()),
                            .next_token = page.next.empty() ? std::nullopt : std::optional(page.next)}));
     for (const auto& row : found.items)
       if (auto email = to_email(row)) page.emails.push_back(std::move(*email));
