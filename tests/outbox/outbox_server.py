@@ -112,7 +112,7 @@ class OutboxServer(MailServer):
         """Until it is in one of these states (or done); the email then."""
         wanted = set(states) or DONE
         deadline = time.monotonic() + seconds
-        while (email := self.show(identifier))["status"] not in wanted:
+        while (email := self.show(identifier))["status"] not in wanted or is_behind(email):
             assert time.monotonic() < deadline, f"not {wanted} in time: {json.dumps(email, indent=1)}"
             time.sleep(0.02)
         return email
@@ -125,6 +125,11 @@ class OutboxServer(MailServer):
     def captured(self, query=""):
         """Messages in our own mail."""
         return self.find(query, limit=100)["messages"]
+
+
+def is_behind(email):
+    """With MySQL what is known beside the state is written after it, and not in one transaction."""
+    return ON == "mysql" and email["status"] in ("SENT", "FAILED") and any(one["result"] == "waiting" for one in email["message"]["recipients"])
 
 
 def simple_email(**more):

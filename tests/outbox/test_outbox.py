@@ -320,7 +320,7 @@ class Templates(OnOneServer):
 
 
 class Callbacks(OnOneServer):
-    options = ("--outbox-callback-secret", SECRET)
+    options = ("--outbox-callback-secret", SECRET, "--outbox-stale", "1s")
 
     def test_a_callback_is_signed_and_called_until_it_is_taken(self):
         with Receiver(500, 409) as receiver:
@@ -356,9 +356,11 @@ class Callbacks(OnOneServer):
             identifier = self.server.submit(callback_url=receiver.url)
             wait_until(lambda: len(receiver.calls) >= 3, 60)
             self.assertEqual(self.server.status(identifier), "CALLING-SENT-CALLBACK")
+            self.assertIn(identifier, [e["id"] for e in self.server.call("GET", "/outbox/stale-emails")["emails"]])
             receiver.otherwise = 202
             self.server.call("POST", f"/outbox/emails/{identifier}/callback", expect=202)
             self.server.wait_for(identifier, "SENT-ACKNOWLEDGED")
+            self.assertNotIn(identifier, [e["id"] for e in self.server.call("GET", "/outbox/stale-emails")["emails"]])
             self.assertEqual(elsewhere.calls, [])
 
     def test_a_callback_can_be_played_again(self):
