@@ -3,6 +3,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "base/checksum.h"
+
 namespace tabella::access {
 
 using boost::asio::awaitable;
@@ -21,6 +23,12 @@ awaitable<Verdict> PasswordCheck::check(std::string user, std::string password) 
       slow_, [this, user, password]() -> awaitable<bool> { co_return passwords_.check(user, password); },
       boost::asio::use_awaitable);
   co_return verdict(right);
+}
+
+bool PasswordCheck::check_digest(const std::string& user, std::string_view challenge,
+                                 std::string_view digest) {
+  const auto password = passwords_.plain_password(user);
+  return password && equal_in_constant_time(to_hex(hmac_md5(*password, challenge)), digest);
 }
 
 }  // namespace tabella::access

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -24,6 +25,8 @@ class PasswordCheck {
   explicit PasswordCheck(Passwords& passwords) : passwords_(passwords) {}
 
   boost::asio::awaitable<Verdict> check(std::string user, std::string password);
+  // CRAM-MD5: whether the digest, in hex, is that of the challenge. Needs a password that can be read.
+  bool check_digest(const std::string& user, std::string_view challenge, std::string_view digest);
 
  private:
   Passwords& passwords_;

@@ -68,6 +68,39 @@ std::vector<CommandTable> token_commands(TokenOptions& options) {
                       store}}};
 }
 
+std::vector<CommandTable> outbox_commands(OutboxOptions& options) {
+  const auto store = store_table(options.store);
+  const OptionGroup where = {.title = "Outbox",
+                             .options = {{"--outbox-table",
+                                          text_option(options.table, "NAME"),
+                                          "Table with the emails",
+                                          {"EMAIL_OUTBOX_TABLE"}},
+                                         {.flags = "--outbox-database",
+                                          .value = text_option(options.database, "URL"),
+                                          .help = "mysql://…, if the emails are there",
+                                          .secret = true}}};
+  const auto command = [&](std::string name, std::string help, std::vector<Option> own) -> CommandTable {
+    return {.name = "outbox " + name,
+            .help = std::move(help),
+            .groups = {{.title = "Email", .options = std::move(own)}, where, store}};
+  };
+  const Option id = {"id", text_option(options.id, "ID"), "The email's"};
+  const Option destination = {"destination", text_option(options.destination, "DOMAIN"),
+                              "A domain; '*' for all"};
+  return {
+      command("list", "Print emails by their state",
+              {{"--status", text_option(options.status, "STATE"), "READY, SENT, FAILED, …; without it all"},
+               {"--limit", number_option(options.limit, 1, 10'000), "At most so many"}}),
+      command("show", "Print the life of an email: recipients, states, attempts", {id}),
+      command("requeue", "Try an email once more that failed or was invalid", {id}),
+      command("cancel", "Stop an email that is not being sent yet", {id}),
+      command("counts", "Print how many emails are in which state", {}),
+      command("pauses", "Print which destinations are paused", {}),
+      command("pause", "Send nothing to a destination until it is resumed",
+              {destination, {"--reason", text_option(options.reason, "TEXT"), "Why"}}),
+      command("resume", "Send to a destination again", {destination})};
+}
+
 std::vector<CommandTable> store_commands(ReindexOptions& reindex, VerifyOptions& verify,
                                          SalvageOptions& salvage) {
   constexpr auto kAtRest = "The data folder of a store that nobody serves";
@@ -107,6 +140,7 @@ class CommandLine {
          .groups = {{.title = "Options",
                      .options = {table_prefix_option(systems_.table_prefix), json_option(systems_.json)}}}}};
     for (auto& command : token_commands(token_)) program_.commands.push_back(std::move(command));
+    for (auto& command : outbox_commands(outbox_)) program_.commands.push_back(std::move(command));
     for (auto& command : store_commands(reindex_, verify_, salvage_))
       program_.commands.push_back(std::move(command));
   }
@@ -126,6 +160,8 @@ class CommandLine {
       command.systems = std::move(systems_);
     else if (name.starts_with("token "))
       command.token = token(name.substr(6));
+    else if (name.starts_with("outbox "))
+      command.outbox = outbox(name.substr(7));
     else if (name == "mail reindex")
       command.reindex = std::move(reindex_);
     else if (name == "verify")
@@ -142,10 +178,16 @@ class CommandLine {
     return std::move(token_);
   }
 
+  OutboxOptions outbox(std::string_view action) {
+    outbox_.action = action;
+    return std::move(outbox_);
+  }
+
   ServeOptions serve_;
   bool config_json_ = false;
   SystemsOptions systems_;
   TokenOptions token_;
+  OutboxOptions outbox_;
   ReindexOptions reindex_;
   VerifyOptions verify_;
   SalvageOptions salvage_;
@@ -153,11 +195,14 @@ class CommandLine {
   Program program_{
       .name = "tabella",
       .version = "tabella " TABELLA_VERSION,
-      .help = "Tabella: a DynamoDB-compatible table store, and mail caught in it, in one binary.",
+      .help =
+          "Tabella: a DynamoDB-compatible table store, mail caught in it and an outbox for emails, in one "
+          "binary.",
       .footer =
           "Also: tabella sendmail (see tabella sendmail --help), and tabella bcrypt PASSWORD for "
           "--auth-file.",
       .families = {{"mail", "Look after the mail that was caught"},
+                   {"outbox", "Look after the emails that are sent"},
                    {"token", "Make, list and revoke tokens that programs come in with"}}};
 };
 

@@ -44,12 +44,26 @@ struct TokenOptions {
   std::string id;                               // revoke
 };
 
+// `tabella outbox …`.
+struct OutboxOptions {
+  StoreOptions store;
+  std::string action;  // "list", "show", …
+  std::string table = "tabella-outbox";
+  std::string database;     // mysql://…; empty: in the store
+  std::string id;           // show, requeue, cancel
+  std::string destination;  // pause, resume
+  std::string reason;       // pause
+  std::string status;       // list; empty: all
+  size_t limit = 50;        // list
+};
+
 // What the command line asks for: one of these, or to print something and exit.
 struct Command {
   std::optional<ServeOptions> serve;
   std::optional<ReindexOptions> reindex;
   std::optional<SystemsOptions> systems;
   std::optional<TokenOptions> token;
+  std::optional<OutboxOptions> outbox;
   std::optional<VerifyOptions> verify;
   std::optional<SalvageOptions> salvage;
   std::optional<std::vector<std::string>> sendmail;  // its arguments

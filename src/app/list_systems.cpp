@@ -19,8 +19,8 @@ void append_text(std::string& out, const house::System& system, const std::vecto
     out += fmt::format("  {:6} {}  [{}] {}\n", route->method, route->path, route->scope, route->summary);
 }
 
-void append_json(std::string& out, const house::System& system, const std::vector<store::TablePlan>& tables,
-                 const net::Router& router) {
+void append_system(std::string& out, const house::System& system, const std::vector<store::TablePlan>& tables,
+                   const net::Router& router) {
   JsonObjectWriter object(out);
   object.string("name", system.name());
   object.string("summary", system.summary());
@@ -47,7 +47,7 @@ int list_systems(const SystemsOptions& options, const house::Systems& systems) {
     for (const auto& system : systems) {
       net::Router router({});
       system->add_routes(router);
-      append_json(all.element(), *system, system->tables(options.table_prefix), router);
+      append_system(all.element(), *system, system->tables(options.table_prefix), router);
     }
   } else {
     for (const auto& system : systems) {

@@ -1,12 +1,17 @@
 #include "app/systems.h"
 
 #include "mail/system.h"
+#include "outbox/system.h"
 
 namespace tabella::app {
 
 house::Systems make_systems() {
   house::Systems systems;
-  systems.push_back(mail::make_system());
+  // Where nothing else is said the outbox delivers into mail. Stopped in the same order: the outbox ends what
+  // it is at before mail is gone.
+  auto mail = std::make_shared<mail::Handover>();
+  systems.push_back(mail::make_system(mail));
+  systems.push_back(outbox::make_system([mail] { return mail->take; }));
   return systems;
 }
 

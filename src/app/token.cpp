@@ -25,7 +25,7 @@ using access::Token;
 using access::Tokens;
 using store::Async;
 
-std::string time_text(std::optional<TimePoint> time) {
+std::string shown_time(std::optional<TimePoint> time) {
   if (!time) return "never";
   return fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::chrono::system_clock::to_time_t(*time)));
 }
@@ -37,9 +37,9 @@ TokenLine line_of(const Token& token, TimePoint now) {
   return {token.id,
           token.name,
           fmt::format("{}", fmt::join(token.scopes, ",")),
-          time_text(token.created),
-          time_text(token.expires) + (over ? " (over)" : ""),
-          time_text(token.last_used)};
+          shown_time(token.created),
+          shown_time(token.expires) + (over ? " (over)" : ""),
+          shown_time(token.last_used)};
 }
 
 void print(const std::vector<Token>& tokens, TimePoint now) {
@@ -63,7 +63,7 @@ Async<int> create(Tokens& tokens, const TokenOptions& options) {
   std::fflush(stdout);
   fmt::print(stderr, "This is the secret of token {} ({}){}. It is not shown again.\n", made->token.id,
              fmt::join(made->token.scopes, ", "),
-             made->token.expires ? ", good until " + time_text(made->token.expires) : "");
+             made->token.expires ? ", good until " + shown_time(made->token.expires) : "");
   if (!*before)
     fmt::print(stderr,
                "It is the first: within two seconds nobody comes in over HTTP any more without a token, a "

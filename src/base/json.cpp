@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -92,6 +93,19 @@ int64_t JsonValue::integer() const {
 double JsonValue::real() const {
   double value = 0;
   return as<dom::element>(document_, index_).get(value) ? static_cast<double>(integer()) : value;
+}
+
+std::string JsonValue::number_text() const {
+  const auto element = as<dom::element>(document_, index_);
+  if (int64_t value = 0; !element.get(value)) return std::to_string(value);
+  if (uint64_t value = 0; !element.get(value)) return std::to_string(value);
+  double value = 0;
+  if (element.get(value)) return "";
+  const bool fixed = value == 0 || (std::abs(value) >= 1e-6 && std::abs(value) < 1e21);
+  char buffer[64];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value == 0 ? 0 : value,
+                                 fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  return {buffer, end.ptr};
 }
 
 std::string_view JsonValue::string() const {

@@ -19,8 +19,9 @@ class JsonValue {
 
   Kind kind() const;
   bool boolean() const;
-  int64_t integer() const;  // of an integer or a real, rounded down; saturates
-  double real() const;      // of an integer or a real
+  int64_t integer() const;          // of an integer or a real, rounded down; saturates
+  double real() const;              // of an integer or a real
+  std::string number_text() const;  // of an integer or a real, as JavaScript writes it: 1.50 is 1.5
   std::string_view string() const;
   std::optional<JsonValue> find(std::string_view key) const;  // of an object; a null counts as absent
   std::string_view text(std::string_view key) const;          // of an object; empty: it has no such string

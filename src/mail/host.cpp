@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/checksum.h"
 #include "base/log.h"
 
 namespace tabella::mail {
@@ -35,13 +34,10 @@ class MailHost::Session final : public smtp::Host {
   }
 
   awaitable<Login> may_log_in(Credentials credentials) override {
-    auto* passwords = host_.passwords_;
-    if (!passwords) co_return Login::right;
+    if (!host_.check_) co_return Login::right;
     if (!credentials.challenge.empty()) {
-      const auto password = passwords->plain_password(credentials.user);
       const bool right =
-          password &&
-          equal_in_constant_time(to_hex(hmac_md5(*password, credentials.challenge)), credentials.digest);
+          host_.check_->check_digest(credentials.user, credentials.challenge, credentials.digest);
       co_return right ? Login::right : Login::wrong;
     }
     switch (co_await host_.check_->check(credentials.user, credentials.password)) {

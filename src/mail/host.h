@@ -18,7 +18,7 @@ class MailHost {
  public:
   // `passwords` null: everybody may log in.
   MailHost(Mail& mail, Jim& jim, Arrivals& arrivals, Passwords* passwords)
-      : mail_(mail), jim_(jim), arrivals_(arrivals), passwords_(passwords) {
+      : mail_(mail), jim_(jim), arrivals_(arrivals) {
     if (passwords) check_.emplace(*passwords);
   }
 
@@ -31,8 +31,7 @@ class MailHost {
   Mail& mail_;
   Jim& jim_;
   Arrivals& arrivals_;
-  Passwords* const passwords_;
-  std::optional<access::PasswordCheck> check_;  // of them
+  std::optional<access::PasswordCheck> check_;  // of their passwords; nothing: everybody may log in
 };
 
 }  // namespace tabella::mail

@@ -94,7 +94,7 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 }
 
 // 2024-01-31, 2024-01-31T10:00[:05][Z|+02:00], seconds since 1970, or "2h" ago.
-std::optional<Nanoseconds> parse_time(std::string_view text, TimePoint now) {
+std::optional<Nanoseconds> read_moment(std::string_view text, TimePoint now) {
   if (const auto seconds = number<int64_t>(text); seconds && text.size() >= 9)
     return *seconds > 4'000'000'000 ? std::nullopt : std::optional(*seconds * kSecond);
   if (!text.empty() && std::isalpha(static_cast<unsigned char>(text.back())) && text.back() != 'Z') {
@@ -170,7 +170,7 @@ Parsed add_has(Filter& filter, const std::string& value, bool negated) {
 }
 
 Parsed add_time(Filter& filter, bool before, const std::string& value, TimePoint now) {
-  const auto time = parse_time(value, now);
+  const auto time = read_moment(value, now);
   if (!time)
     return std::unexpected(fmt::format("{}:{} is no time; try 2024-01-31, 2024-01-31T10:00Z or 2h",
                                        before ? "before" : "after", value));

@@ -94,6 +94,8 @@ struct Parts {
 
 class MailSystem final : public house::System {
  public:
+  explicit MailSystem(std::shared_ptr<Handover> handover) : handover_(std::move(handover)) {}
+
   std::string_view name() const override { return "mail"; }
   std::string_view summary() const override {
     return "catches every email that is sent to it, and shows it (MailHog's API, and more)";
@@ -117,10 +119,17 @@ class MailSystem final : public house::System {
  private:
   void listen(house::House& house);
 
+  const std::shared_ptr<Handover> handover_;  // null: nobody hands mail over
   Options options_;
   std::unique_ptr<Parts> parts_;
   std::unique_ptr<Api> api_;
 };
+
+store::Async<std::string> hand_over(Parts& parts, smtp::Envelope envelope) {
+  TABELLA_CO_ASSIGN(auto id, co_await parts.mail.take(std::move(envelope)));
+  parts.arrivals.publish(id);
+  co_return id;
+}
 
 void MailSystem::start(house::House& house) {
   // Somebody may delete our tables; on a store of our own they are made again.
@@ -138,6 +147,8 @@ void MailSystem::start(house::House& house) {
   parts.mail.before_keeping([&parts](const std::string& id) { return parts.webhooks.announce(id); });
   if (const auto joined = asio::co_spawn(house.io.at(0), parts.mail.join(), asio::use_future).get(); !joined)
     throw std::runtime_error(fmt::format("the mail index cannot be read: {}", joined.error().message));
+  if (handover_)
+    handover_->take = [&parts](smtp::Envelope envelope) { return hand_over(parts, std::move(envelope)); };
   listen(house);
   house.consume({.table = parts.mail.options().messages,
                  .consumer = "mail-index",
@@ -209,6 +220,8 @@ void MailSystem::stop(std::chrono::milliseconds grace) {
 
 }  // namespace
 
-std::unique_ptr<house::System> make_system() { return std::make_unique<MailSystem>(); }
+std::unique_ptr<house::System> make_system(std::shared_ptr<Handover> handover) {
+  return std::make_unique<MailSystem>(std::move(handover));
+}
 
 }  // namespace tabella::mail

@@ -90,7 +90,7 @@ std::string encode_base64(std::string_view bytes) {
 }
 
 std::string encode_quoted_printable(std::string_view text) {
-  constexpr size_t kLongestLine = 76;
+  constexpr size_t kLongestEncodedLine = 76;
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
   out.reserve(text.size() + text.size() / 8);
@@ -108,7 +108,7 @@ std::string encode_quoted_printable(std::string_view text) {
     const bool plain =
         (byte > 0x20 && byte < 0x7f && byte != '=') || ((byte == ' ' || byte == '\t') && !ends_line);
     // The last column is for the '=' that says that the line goes on.
-    if (out.size() - line + (plain ? 1 : 3) > kLongestLine - (ends_line ? 0 : 1)) {
+    if (out.size() - line + (plain ? 1 : 3) > kLongestEncodedLine - (ends_line ? 0 : 1)) {
       out.append("=\r\n");
       line = out.size();
     }

@@ -66,10 +66,32 @@ std::optional<JsonBody> Call::json(std::string_view expected) {
   return std::nullopt;
 }
 
+namespace {
+
+std::string_view aws_error_name(int status) {
+  switch (status) {
+    case 401: return "UnrecognizedClientException";
+    case 403: return "AccessDeniedException";
+    case 404: return "NotFoundException";
+    case 413: return "RequestEntityTooLargeException";
+    case 429: return "TooManyRequestsException";
+    default: return status < 500 ? "BadRequestException" : "InternalFailure";
+  }
+}
+
+}  // namespace
+
 void Call::refuse(int status, std::string_view message) {
   if (answered_) return;
   answered_ = true;
   answer_error(response, status, message);
+  if (request.header("x-amz-date").empty()) return;
+  // AWS's clients look for the name of an error in a header, and for its message under that name.
+  response.add_header("x-amzn-errortype", aws_error_name(status));
+  response.body.pop_back();
+  response.body += ",\"message\":";
+  append_json_string(response.body, to_valid_utf8(message));
+  response.body += '}';
 }
 
 std::string& Call::answer_json(int status) {

@@ -273,7 +273,7 @@ awaitable<Reply> Outbound::send(OutboundRequest request) {
     if (left == 0)
       co_return fail(fmt::format("{} redirects more than {} times", url->host, request.redirects));
     auto next = resolve_url(*url, *location);
-    if (!next) co_return fail(fmt::format("{} redirects to what is no address on the web", url->host));
+    if (!next) co_return refuse(fmt::format("{} redirects to what is no address on the web", url->host));
     if (url->tls && !next->tls)
       co_return refuse(fmt::format("{} redirects from https to http, which is not followed", url->host));
     follow(request, reply->status, next->origin() == url->origin());

@@ -52,10 +52,9 @@ class Api {
     std::string error;  // empty: accepted
     bool duplicate = false;
   };
-  boost::asio::awaitable<store::Result<Sent>> send_one(const net::Caller& caller, JsonValue value);
-  store::Async<Sent> submit(Payload payload, JsonValue value);
-  store::Async<Sent> submit_file(Payload payload, JsonValue value);
-  store::Async<Submission> to_submission(Payload payload, JsonValue value);
+  store::Async<Sent> send_one(JsonValue value);
+  store::Async<Accepted> submit(Payload payload, JsonValue value);
+  store::Async<void> keep_payload(Submission& submission, std::string json);
 
   // Watching (api.cpp).
   Task list(Call& call);

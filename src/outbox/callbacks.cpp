@@ -77,6 +77,18 @@ awaitable<void> Callbacks::fire(const schedule::Firing& firing) {
   if (!called) throw std::runtime_error(called.error().message);
 }
 
+// The email as it was when it was sent, or had failed.
+Async<Email> Callbacks::reached(Email email) {
+  TABELLA_CO_ASSIGN(const auto history, co_await outbox_.backend().history(email.id));
+  const auto state = is_of_sent(email.status) ? State::sent : State::failed;
+  for (const auto& step : history)
+    if (step.status == state) {
+      email.updated_at = step.at;
+      email.reason = step.reason;
+    }
+  co_return email;
+}
+
 Async<void> Callbacks::call(const std::string& id, bool replayed) {
   TABELLA_CO_ASSIGN(auto email, co_await outbox_.backend().find(id));
   TABELLA_CO_ASSIGN(const auto message, co_await outbox_.find_message(id));
@@ -84,7 +96,7 @@ Async<void> Callbacks::call(const std::string& id, bool replayed) {
   const bool acknowledged =
       email->status == State::sent_acknowledged || email->status == State::failed_acknowledged;
   if (acknowledged && !replayed) co_return store::Result<>{};
-  const auto told = *email;
+  TABELLA_CO_ASSIGN(const auto told, co_await reached(*email));
   if (email->status == State::sent || email->status == State::failed) {
     const auto calling =
         is_of_sent(email->status) ? State::calling_sent_callback : State::calling_failed_callback;

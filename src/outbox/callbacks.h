@@ -38,6 +38,7 @@ class Callbacks {
  private:
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
   store::Async<void> call(const std::string& id, bool replayed);
+  store::Async<Email> reached(Email email);
   // Why it was not taken; nothing if it was.
   struct Refused {
     bool final = false;

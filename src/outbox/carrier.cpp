@@ -141,11 +141,11 @@ awaitable<void> Carrier::capture(Job& job, const Group& group) {
       .peer = "127.0.0.1", .helo = options_.hostname, .from = job.from, .data = *job.content};
   for (const auto member : group.members) envelope.to.push_back(job.addresses[member]);
   const auto taken = co_await capture_(std::move(envelope));
-  job.settle(group,
-             taken ? outcome(Outcome::Kind::delivered, 250, "2.0.0", "captured as " + *taken)
-                   : outcome(taken.error().unsure ? Outcome::Kind::unknown : Outcome::Kind::deferred, 451,
-                             "4.3.0", "not captured: " + taken.error().message),
-             "capture");
+  auto said = taken ? outcome(Outcome::Kind::delivered, 250, "2.0.0", "captured as " + *taken)
+                    : outcome(taken.error().unsure ? Outcome::Kind::unknown : Outcome::Kind::deferred, 451,
+                              "4.3.0", "not captured: " + taken.error().message);
+  said.step = Outcome::Step::content;
+  job.settle(group, said, "capture");
 }
 
 // False: another server of the domain may do better.

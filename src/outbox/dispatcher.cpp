@@ -753,8 +753,8 @@ awaitable<void> Dispatcher::put_off(WorkPtr work, int64_t due) {
 
 awaitable<void> Dispatcher::park(WorkPtr work, std::string destination) {
   auto& message = work->message();
+  outbox_.make_due(message, outbox_.now());
   message.shard = paused_shard(destination);
-  message.owner.clear();
   if (const auto updated = co_await update(message); !updated)
     log::warning("email {} is left to its lease: {}", message.id, updated.error().message);
   drop(work);

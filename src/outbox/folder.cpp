@@ -17,9 +17,9 @@
 namespace tabella::outbox {
 namespace {
 
-using Kind = FolderError::Kind;
+using Trouble = FolderError::Kind;
 
-std::unexpected<FolderError> folder_error(Kind kind, std::string message) {
+std::unexpected<FolderError> folder_error(Trouble kind, std::string message) {
   return std::unexpected(FolderError{kind, std::move(message)});
 }
 
@@ -54,10 +54,10 @@ Descriptor open_beneath(const Descriptor& folder, const std::string& path, uint6
 std::unexpected<FolderError> failed_to(std::string_view what, const std::string& path) {
   const int number = errno;
   if (number == EXDEV || number == ELOOP)
-    return folder_error(Kind::outside, fmt::format("'{}' is outside the outbox's folder", path));
+    return folder_error(Trouble::outside, fmt::format("'{}' is outside the outbox's folder", path));
   if (number == ENOENT || number == ENOTDIR)
-    return folder_error(Kind::missing, fmt::format("there is no file '{}' in the outbox's folder", path));
-  return folder_error(Kind::trouble, fmt::format("cannot {} '{}': {}", what, path, std::strerror(number)));
+    return folder_error(Trouble::missing, fmt::format("there is no file '{}' in the outbox's folder", path));
+  return folder_error(Trouble::trouble, fmt::format("cannot {} '{}': {}", what, path, std::strerror(number)));
 }
 
 bool write_whole(int file, std::string_view bytes) {
@@ -81,11 +81,11 @@ Folder::Folder(std::filesystem::path root) {
 
 std::expected<std::string, FolderError> Folder::relative(const std::string& path) const {
   if (path.empty() || path.find('\0') != std::string::npos)
-    return folder_error(Kind::missing, "a file of the outbox's folder has a name");
+    return folder_error(Trouble::missing, "a file of the outbox's folder has a name");
   if (!path.starts_with('/')) return path;
   const auto prefix = root_.string() + "/";
   if (!path.starts_with(prefix))
-    return folder_error(Kind::outside, fmt::format("'{}' is outside the outbox's folder", path));
+    return folder_error(Trouble::outside, fmt::format("'{}' is outside the outbox's folder", path));
   return path.substr(prefix.size());
 }
 
@@ -98,9 +98,9 @@ std::expected<std::string, FolderError> Folder::read(const std::string& path, si
   if (!file) return failed_to("read", path);
   struct stat facts{};
   if (fstat(file.number(), &facts) != 0) return failed_to("read", path);
-  if (!S_ISREG(facts.st_mode)) return folder_error(Kind::missing, fmt::format("'{}' is no file", path));
+  if (!S_ISREG(facts.st_mode)) return folder_error(Trouble::missing, fmt::format("'{}' is no file", path));
   if (static_cast<size_t>(facts.st_size) > most)
-    return folder_error(Kind::too_large, fmt::format("'{}' is larger than {} bytes", path, most));
+    return folder_error(Trouble::too_large, fmt::format("'{}' is larger than {} bytes", path, most));
   std::string bytes;
   std::string room(256 * 1024, '\0');
   while (bytes.size() <= most) {
@@ -110,7 +110,7 @@ std::expected<std::string, FolderError> Folder::read(const std::string& path, si
     if (n == 0) return bytes;
     bytes.append(room, 0, static_cast<size_t>(n));
   }
-  return folder_error(Kind::too_large, fmt::format("'{}' is larger than {} bytes", path, most));
+  return folder_error(Trouble::too_large, fmt::format("'{}' is larger than {} bytes", path, most));
 }
 
 // Under another name first: a file with its own name is whole.
@@ -132,7 +132,7 @@ std::expected<void, FolderError> Folder::write_new(const std::string& path, std:
   const int number = errno;
   unlinkat(folder.number(), temporary.c_str(), 0);
   if (!linked && number == EEXIST)
-    return folder_error(Kind::exists, fmt::format("there is a file '{}' already", path));
+    return folder_error(Trouble::exists, fmt::format("there is a file '{}' already", path));
   errno = number;
   if (!linked) return failed_to("write", path);
   const Descriptor parent(

@@ -33,19 +33,6 @@ std::optional<Enum> value_named(const std::array<std::string_view, N>& names, st
   return static_cast<Enum>(found - names.begin());
 }
 
-std::string recipients_json(const std::vector<Recipient>& recipients) {
-  std::string out;
-  JsonArrayWriter list(out);
-  for (const auto& recipient : recipients) {
-    JsonObjectWriter one(list.element());
-    one.string("address", recipient.address);
-    one.string("result", name_of(recipient.result));
-    if (!recipient.reply.empty()) one.string("reply", recipient.reply);
-    if (recipient.may_have_it) one.boolean("may_have_it", true);
-  }
-  return out;
-}
-
 std::vector<Recipient> read_recipients(std::string_view json) {
   JsonDocument document;
   std::vector<Recipient> recipients;
@@ -237,6 +224,19 @@ std::optional<Attempt> to_attempt(item::ItemView row) {
                  .worker = text_of(row, "worker"),
                  .repeated = flag_of(row, "repeated"),
                  .results = read_results(text_of(row, "results"))};
+}
+
+std::string recipients_json(const std::vector<Recipient>& recipients) {
+  std::string out;
+  JsonArrayWriter list(out);
+  for (const auto& recipient : recipients) {
+    JsonObjectWriter one(list.element());
+    one.string("address", recipient.address);
+    one.string("result", name_of(recipient.result));
+    if (!recipient.reply.empty()) one.string("reply", recipient.reply);
+    if (recipient.may_have_it) one.boolean("may_have_it", true);
+  }
+  return out;
 }
 
 std::string next_domain(const Message& message) {

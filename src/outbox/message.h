@@ -9,7 +9,8 @@
 //                      it, put off by a lease while `owner` is at it. Others have none of them.
 //   expires            when the row goes, in seconds; not there while the email is paused
 //
-// Ids that begin with "#" are ours: #counts, #suppression, #template, #pause.
+// Ids that begin with "#" are ours: #counts, #suppression, #template, #template-body, #configuration-set,
+// #pause.
 #pragma once
 
 #include <cstdint>
@@ -127,6 +128,9 @@ inline constexpr const char* kPayload = "payload";
 
 item::Item to_item(const Message& message, const Attempt& attempt);
 std::optional<Attempt> to_attempt(item::ItemView row);
+
+// Recipients as they stand in a row.
+std::string recipients_json(const std::vector<Recipient>& recipients);
 
 // The part of the address behind the last @, in lower case.
 std::string domain_of(std::string_view address);

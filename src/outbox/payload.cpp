@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "mime/field.h"
 
 namespace tabella::outbox {
 namespace {
@@ -47,9 +48,15 @@ Checked<void> add_addresses(std::string_view name, JsonValue value, std::vector<
   if (value.kind() != JsonKind::string)
     return invalid(fmt::format("\"{}\" is to be an address, or a list of addresses", name));
   const auto text = value.string();
+  TABELLA_TRY(mime::check_text(name, text));
   auto parsed = mime::parse_addresses(text);
   if (parsed.empty()) return invalid(fmt::format("\"{}\": '{}' is no address", name, text));
-  for (auto& address : parsed) into.push_back(std::move(address));
+  for (auto& address : parsed) {
+    // What was read forgivingly may be somebody else.
+    if (!mime::is_mailbox(address.address) || text.find(address.address) == std::string_view::npos)
+      return invalid(fmt::format("\"{}\": '{}' is no address", name, text));
+    into.push_back(std::move(address));
+  }
   return {};
 }
 
@@ -102,7 +109,7 @@ Checked<void> add_attachment(JsonValue value, Payload& payload) {
   return {};
 }
 
-Checked<void> read_attachments(JsonValue object, Payload& payload) {
+Checked<void> read_payload_attachments(JsonValue object, Payload& payload) {
   const auto list = object.find("attachments");
   if (!list) return {};
   if (list->kind() != JsonKind::array) return invalid("\"attachments\" is to be a list");
@@ -114,7 +121,7 @@ Checked<void> read_attachments(JsonValue object, Payload& payload) {
   return {};
 }
 
-Checked<void> read_headers(JsonValue object, Payload& payload) {
+Checked<void> read_custom_headers(JsonValue object, Payload& payload) {
   const auto headers = object.find("custom_headers");
   if (!headers) return {};
   if (headers->is_object()) {
@@ -147,7 +154,7 @@ Checked<void> read_labels_of(JsonValue object, Payload& payload) {
   return {};
 }
 
-Checked<void> read_template(JsonValue object, Payload& payload) {
+Checked<void> read_payload_template(JsonValue object, Payload& payload) {
   const auto chosen = object.find("template");
   if (!chosen) return {};
   if (!chosen->is_object() || chosen->text("name").empty())
@@ -215,10 +222,10 @@ Checked<Payload> parse_payload(JsonValue value) {
   Payload payload;
   TABELLA_ASSIGN(payload.id, text_member(value, "id"));
   TABELLA_TRY(read_people(value, payload));
-  TABELLA_TRY(read_template(value, payload));
+  TABELLA_TRY(read_payload_template(value, payload));
   TABELLA_TRY(read_bodies(value, payload));
-  TABELLA_TRY(read_attachments(value, payload));
-  TABELLA_TRY(read_headers(value, payload));
+  TABELLA_TRY(read_payload_attachments(value, payload));
+  TABELLA_TRY(read_custom_headers(value, payload));
   TABELLA_TRY(read_labels_of(value, payload));
   TABELLA_TRY(read_delivery(value, payload));
   return payload;

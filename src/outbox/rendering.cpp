@@ -9,41 +9,74 @@ namespace tabella::outbox {
 
 namespace {
 
-constexpr size_t kLargestPart = 20u << 20;  // that a template may grow to
+constexpr size_t kLargestPart = 40u << 20;  // that a template may grow to
 
-Checked<std::string> render_part(std::string_view what, std::string_view text, JsonValue data,
-                                 Escape escape) {
-  auto parsed = Template::parse(text);
-  if (!parsed) return invalid(fmt::format("{}: {}", what, parsed.error().message));
-  return parsed->render(data, escape, kLargestPart);
+std::unexpected<Invalid> wrong_part(std::string_view part, const Invalid& why) {
+  return invalid(fmt::format("The template's {}: {}", part, why.message));
+}
+
+Checked<std::string> render_part(std::string_view part, std::string_view text, JsonValue data) {
+  const auto parsed = Template::parse(text);
+  if (!parsed) return wrong_part(part, parsed.error());
+  auto rendered = parsed->render(data, Escape::none, kLargestPart);
+  if (!rendered) return wrong_part(part, rendered.error());
+  return rendered;
+}
+
+Checked<> check_part(std::string_view part, std::string_view text) {
+  if (const auto parsed = Template::parse(text); !parsed) return wrong_part(part, parsed.error());
+  return {};
 }
 
 }  // namespace
 
-Checked<RenderedEmail> render(const EmailTemplate& email_template, std::string_view data) {
+Checked<std::string> merge_template_data(std::string_view first, std::string_view second) {
+  JsonDocument first_document, second_document;
+  const auto before = first_document.parse(first);
+  const auto behind = second_document.parse(second);
+  if (!before || !before->is_object() || !behind || !behind->is_object())
+    return invalid("The data of a template must be a JSON object.");
+  std::string merged;
+  {
+    JsonObjectWriter object(merged);
+    for (JsonElements each(*before); each.next();)
+      if (before->find(each.key()) || !behind->find(each.key()))  // null counts as absent
+        append_json(object.key(each.key()), each.value());
+    for (JsonElements each(*behind); each.next();)
+      if (!before->find(each.key())) append_json(object.key(each.key()), each.value());
+  }
+  return merged;
+}
+
+Checked<> render_into(mime::Draft& draft, const EmailTemplate& email_template, std::string_view data) {
   JsonDocument document;
   const auto value = document.parse(data);
-  if (!value || !value->is_object()) return invalid("the template's data is no JSON object");
-  RenderedEmail rendered;
-  TABELLA_ASSIGN(rendered.subject, render_part("the subject", email_template.subject, *value, Escape::none));
+  if (!value || !value->is_object()) return invalid("The data of a template must be a JSON object.");
+  TABELLA_ASSIGN(draft.subject, render_part("subject", email_template.subject, *value));
   if (email_template.text) {
-    TABELLA_ASSIGN(rendered.text, render_part("the text part", *email_template.text, *value, Escape::none));
+    TABELLA_ASSIGN(draft.text, render_part("text", *email_template.text, *value));
   }
   if (email_template.html) {
-    TABELLA_ASSIGN(rendered.html, render_part("the HTML part", *email_template.html, *value, Escape::html));
+    TABELLA_ASSIGN(draft.html, render_part("HTML", *email_template.html, *value));
   }
-  return rendered;
+  return {};
+}
+
+Checked<> check_template(const EmailTemplate& email_template) {
+  TABELLA_TRY(check_part("subject", email_template.subject));
+  if (email_template.text) TABELLA_TRY(check_part("text", *email_template.text));
+  if (email_template.html) TABELLA_TRY(check_part("HTML", *email_template.html));
+  return {};
 }
 
 store::Async<void> render(Templates& templates, Payload& payload) {
   if (payload.template_name.empty()) co_return store::Result<>{};
   TABELLA_CO_ASSIGN(const auto found, co_await templates.find(payload.template_name));
   if (!found) co_return store::refuse(fmt::format("there is no template '{}'", payload.template_name));
-  auto rendered = render(*found, payload.template_data);
-  if (!rendered) co_return store::refuse(rendered.error().message);
-  if (payload.draft.subject.empty()) payload.draft.subject = std::move(rendered->subject);
-  if (rendered->text) payload.draft.text = std::move(rendered->text);
-  if (rendered->html) payload.draft.html = std::move(rendered->html);
+  const auto subject = payload.draft.subject;
+  if (const auto rendered = render_into(payload.draft, *found, payload.template_data); !rendered)
+    co_return store::refuse(rendered.error().message);
+  if (!subject.empty()) payload.draft.subject = subject;
   co_return store::Result<>{};
 }
 

@@ -1,19 +1,26 @@
-// Templates put into emails.
+// Templates of emails, filled with data.
+//
+// As SES has it, what is put into the HTML part is not escaped (outbox/template.h).
 #pragma once
 
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "mime/compose.h"
 #include "outbox/payload.h"
 #include "outbox/templates.h"
 
 namespace tabella::outbox {
 
-// The parts of a template with the data in them.
-struct RenderedEmail {
-  std::string subject;
-  std::optional<std::string> text;
-  std::optional<std::string> html;
-};
-// `data` is a JSON object, as text. A sentence, in SES's words, if something is missing or cannot be read.
-Checked<RenderedEmail> render(const EmailTemplate& email_template, std::string_view data);
+// Two JSON objects in one: the members of `first`, and those of `second` that it has not.
+Checked<std::string> merge_template_data(std::string_view first, std::string_view second);
+
+// A template filled with data, a JSON object, into the draft's subject and bodies. A sentence, in SES's
+// words, if something is missing or cannot be read.
+Checked<> render_into(mime::Draft& draft, const EmailTemplate& email_template, std::string_view data);
+// Whether it can be read at all.
+Checked<> check_template(const EmailTemplate& email_template);
 
 // Puts the payload's template, if it has one, into its draft. An error of the kind validation is the
 // sender's.

@@ -160,8 +160,8 @@ Async<Accepted> Outbox::accept(Submission submission) {
     hands_.take({.email = email,
                  .message = std::move(message),
                  .content = std::make_shared<const std::string>(std::move(submission.content))});
-  else if (hands_.look)
-    hands_.look();
+  else
+    look();
   co_return accepted;
 }
 
@@ -225,7 +225,7 @@ Async<Stepped> Outbox::cancel(std::string id) {
   }
   TABELLA_CO_ASSIGN(const auto moved,
                     co_await backend_.move(*email, State::failed, "cancelled", std::move(beside)));
-  if (moved && hands_.look) hands_.look();
+  if (moved) look();
   co_return moved ? Stepped::done : Stepped::too_late;
 }
 
@@ -251,8 +251,27 @@ Async<Stepped> Outbox::requeue(std::string id) {
   if (!message) {
     TABELLA_CO_TRY(co_await adopt(*moved));
   }
-  if (hands_.look) hands_.look();
+  look();
   co_return Stepped::done;
+}
+
+Async<void> Outbox::note_bounce(std::string id, std::string recipient, std::string diagnostic) {
+  // Again where somebody else changes its recipients at the same time.
+  for (int tries = 0; tries < 5; ++tries) {
+    TABELLA_CO_ASSIGN(auto message, co_await find_message(id));
+    if (!message) co_return store::Result<>{};
+    const auto before = recipients_json(message->recipients);
+    const auto found = std::ranges::find(message->recipients, recipient, &Recipient::address);
+    if (found == message->recipients.end() || found->result == Result::waiting) co_return store::Result<>{};
+    found->result = Result::failed;
+    found->reply = fmt::format("bounced: {}", diagnostic);
+    TABELLA_CO_ASSIGN(const auto made, store::was_made(co_await store_.update_item(
+                                           store::Update(options_.messages, message_key(id))
+                                               .set("recipients", recipients_json(message->recipients))
+                                               .when(store::equals("recipients", before)))));
+    if (made) co_return store::Result<>{};
+  }
+  co_return store::fail(ErrorCode::transaction_conflict, "the recipients change all the time");
 }
 
 Async<void> Outbox::adopt(const Email& email) {
@@ -275,7 +294,7 @@ Async<void> Outbox::adopt(const Email& email) {
     TABELLA_CO_TRY(store::was_made(
         co_await store_.put_item(store::Put(options_.messages, to_item(message)).when(store::absent("id")))));
   }
-  if (hands_.look) hands_.look();
+  look();
   co_return store::Result<>{};
 }
 

@@ -85,6 +85,10 @@ class Outbox {
     std::function<void()> look;  // there is something to do that is in nobody's memory
   };
   void set_hands(Hands hands) { hands_ = std::move(hands); }
+  // That there is something to do.
+  void look() {
+    if (hands_.look) hands_.look();
+  }
 
   // Errors of the kind validation are the sender's.
   store::Async<Accepted> accept(Submission submission);
@@ -98,6 +102,8 @@ class Outbox {
   store::Async<Stepped> cancel(std::string id);
   // Once more: recipients that failed wait again. Too late for what is under way, or was delivered to all.
   store::Async<Stepped> requeue(std::string id);
+  // That an email which was taken has come back for one of its recipients.
+  store::Async<void> note_bounce(std::string id, std::string recipient, std::string diagnostic);
   // Work on an email of another program that has come to our notice; nothing if it is ours already.
   store::Async<void> adopt(const Email& email);
 

@@ -80,19 +80,6 @@ std::vector<Statement> with_beside(std::vector<Statement> statements, const Besi
   return statements;
 }
 
-// A change, if the record of the stream is one: a row of a state that is new or replaced.
-std::optional<Change> to_change(const store::StreamRecord& record) {
-  if (!record.new_image) return std::nullopt;
-  const auto state = state_named(store::text_of(*record.new_image, kStatus));
-  if (!state) return std::nullopt;
-  return Change{.position = {},
-                .id = store::text_of(*record.new_image, kEmailId),
-                .status = *state,
-                .reason = attribute(*record.new_image, "Reason"),
-                .at = record.created,
-                .ours = record.new_image->find(kWorker).has_value()};
-}
-
 }  // namespace
 
 std::optional<Email> to_email(item::ItemView meta) {
@@ -105,6 +92,18 @@ std::optional<Email> to_email(item::ItemView meta) {
                .updated_at = parse_time(attribute(meta, "UpdatedAt")).value_or(TimePoint{}),
                .reason = attribute(meta, "Reason"),
                .ttl = ttl_of(meta)};
+}
+
+std::optional<Change> to_change(const store::StreamRecord& record) {
+  if (!record.new_image) return std::nullopt;
+  const auto state = state_named(store::text_of(*record.new_image, kStatus));
+  if (!state) return std::nullopt;
+  return Change{.position = {},
+                .id = store::text_of(*record.new_image, kEmailId),
+                .status = *state,
+                .reason = attribute(*record.new_image, "Reason"),
+                .at = record.created,
+                .ours = record.new_image->find(kWorker).has_value()};
 }
 
 StoreBackend::StoreBackend(store::Store& store, const Clock& clock, std::string table, std::string counts,
@@ -146,7 +145,7 @@ Statement StoreBackend::update_meta(const Moving& moving) const {
                           "\" SET Attributes.Latest=?, Attributes.UpdatedAt=?, Attributes.Reason=?");
   update.with(name_of(moving.to.status)).with(time_text(moving.to.updated_at)).with(moving.to.reason);
   if (moving.to.ttl) update.append(", TTL=?").with(*moving.to.ttl);
-  if (moving.to.eml_file_path != moving.from.eml_file_path)
+  if (!moving.to.eml_file_path.empty())
     update.append(", Attributes.EmlFilePath=?").with(moving.to.eml_file_path);
   update.append(" WHERE Id=? AND Status=? AND Attributes.Latest=?");
   update.with(moving.to.id).with(kMeta).with(name_of(moving.from.status));
@@ -252,7 +251,10 @@ Async<std::vector<Step>> StoreBackend::history(std::string id) {
       steps.push_back({.status = *state,
                        .reason = attribute(row, "Reason"),
                        .at = parse_time(attribute(row, "UpdatedAt")).value_or(TimePoint{})});
-  std::ranges::sort(steps, {}, [](const Step& step) { return std::pair(step.at, step.status); });
+  // Other programs write whole seconds: within one, states follow each other as they always do.
+  std::ranges::sort(steps, {}, [](const Step& step) {
+    return std::pair(std::chrono::floor<std::chrono::seconds>(step.at), step.status);
+  });
   co_return steps;
 }
 
@@ -269,7 +271,7 @@ Async<EmailPage> StoreBackend::list(State status, size_t limit, std::string from
     TABELLA_CO_ASSIGN(auto found,
                       co_await store_.execute_statement(
                           {.statement = select,
-                           .limit = static_cast<int64_t>(limit),
+                           .limit = static_cast<int64_t>(limit - page.emails.size()),
                            .next_token = page.next.empty() ? std::nullopt : std::optional(page.next)}));
     for (const auto& row : found.items)
       if (auto email = to_email(row)) page.emails.push_back(std::move(*email));

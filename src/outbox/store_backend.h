@@ -29,6 +29,9 @@ inline constexpr const char* kStatusIndex = "StatusIndex";
 // The email of a _META row, or of a row of the index; nothing if it is none.
 std::optional<Email> to_email(item::ItemView meta);
 
+// What a record of the table's stream says, if it is of a row of a state that is new or replaced.
+std::optional<Change> to_change(const store::StreamRecord& record);
+
 // Thread-safe.
 class StoreBackend final : public Backend {
  public:

@@ -45,7 +45,7 @@ class Mysql : public testing::Test {
   }
 
   Email created(const std::string& id, State status = State::accepted) {
-    EXPECT_TRUE(run(backend_.create({.id = id, .status = status})).value());
+    EXPECT_TRUE(run(backend_.create({.id = id, .status = status}, {})).value());
     return run(backend_.find(id)).value().value();
   }
   size_t steps(const std::string& id) { return run(backend_.history(id)).value().size(); }
@@ -91,7 +91,7 @@ TEST_P(LostCommit, IsMadeExactlyOnceByAMove) {
 TEST_P(LostCommit, IsMadeExactlyOnceByCreateAndRemove) {
   MysqlBackend backend(store_, through_);
   proxy_.lose_next(GetParam());
-  EXPECT_TRUE(run(backend.create({.id = "one"})).value());
+  EXPECT_TRUE(run(backend.create({.id = "one"}, {})).value());
   EXPECT_TRUE(proxy_.has_lost());
   EXPECT_EQ(steps("one"), 1u);
   proxy_.lose_next(GetParam());

@@ -1,5 +1,6 @@
 // The contract on the store's own tables, with the reader of their stream that counts.
 #include "base/clock.h"
+#include "base/time_text.h"
 #include "engine/engine.h"
 #include "outbox/counts.h"
 #include "outbox/message.h"
@@ -51,11 +52,14 @@ class StoreSubject final : public BackendSubject {
         "UPDATE \"emails\" SET Attributes.Latest=?, Attributes.UpdatedAt=?, Attributes.Reason=? WHERE Id=? "
         "AND "
         "Status=?");
-    update.with(name_of(to)).with("2026-11-18T09:00:00Z").with(reason).with(id).with(kMeta);
+    update.with(name_of(to)).with(second_now()).with(reason).with(id).with(kMeta);
     return execute({std::move(update), insert(id, name_of(to), "", "", reason)}).has_value();
   }
 
  private:
+  static std::string second_now() {
+    return time_text(std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now()));
+  }
   static store::Statement insert(const std::string& id, std::string_view status, std::string_view latest,
                                  std::string_view payload, std::string_view reason = {}) {
     auto attributes = item::Value::map();
@@ -64,7 +68,7 @@ class StoreSubject final : public BackendSubject {
     };
     if (!latest.empty()) add("Latest", latest);
     if (!payload.empty()) add("PayloadFilePath", payload);
-    add("UpdatedAt", "2026-11-18T09:00:00Z");
+    add("UpdatedAt", second_now());
     add("Reason", reason);
     StatementBuilder statement("INSERT INTO \"emails\" VALUE {'Id': ?, 'Status': ?, 'Attributes': ?}");
     statement.with(id).with(status).with(store::ValueRef(attributes));

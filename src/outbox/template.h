@@ -1,0 +1,49 @@
+// Templates of mails: Handlebars, as far as Amazon SES documents it and its built-in helpers go: {{a.b}},
+// {{{a}}}, if, unless, each, with, lookup, {{else}}, {{else if}}, sections, inline partials, @index, @key,
+// @first, @last, @root, ../, block parameters, comments, '~'. Not: raw blocks, partial blocks, decorators
+// other than inline, helpers of one's own.
+//
+// As SES does it and handlebars.js does not, a value that is not in the data is an error and not an empty
+// text; {{#if}},
+// {{#unless}}, {{#with}} and sections take it for false. SES escapes nothing, whatever the braces
+// ("SES doesn't escape HTML content when rendering the HTML template", its guide to advanced personalization
+// says).
+//
+// A parsed template does not change: copies share it, and any thread may render it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace tabella::outbox {
+
+struct TemplateProgram;
+
+enum class Escape {
+  none,  // as SES
+  html,  // {{a}} as handlebars.js escapes it; {{{a}}} and {{&a}} as they are
+};
+
+class Template {
+ public:
+  // In time that grows with the length of the text. Refuses what cannot be read, and blocks that are nested
+  // deeper than 64.
+  static Checked<Template> parse(std::string_view text);
+
+  // "Attribute 'name' is not present in the rendering data." if it is not. Refuses to write more than `most`
+  // bytes, or to take more than a million steps for it: loops within loops over the same list could go on for
+  // ever.
+  Checked<std::string> render(JsonValue data, Escape escape, size_t most) const;
+
+ private:
+  explicit Template(std::shared_ptr<const TemplateProgram> program) : program_(std::move(program)) {}
+
+  std::shared_ptr<const TemplateProgram> program_;
+};
+
+}  // namespace tabella::outbox

@@ -1,0 +1,20 @@
+// A template: whatever it is, it is refused or rendered within its limits.
+#include <cstdint>
+#include <cstdlib>
+
+#include "outbox/template.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tabella;
+  constexpr size_t kMost = 10'000;
+  static JsonDocument document;
+  static const auto kData = document.parse(
+      R"({"a":"x<y","b":{"c":[1,2.5,{"d":null}]},"l":["p","q"],"o":[{"l":["r"]},{"l":[]}],"t":true,"f":false,"z":0})");
+  const auto parsed = outbox::Template::parse({reinterpret_cast<const char*>(data), size});
+  if (!parsed) return 0;
+  for (const auto escape : {outbox::Escape::none, outbox::Escape::html}) {
+    const auto rendered = parsed->render(*kData, escape, kMost);
+    if (rendered && rendered->size() > kMost) std::abort();
+  }
+  return 0;
+}
