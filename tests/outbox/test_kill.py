@@ -19,6 +19,8 @@ import time
 import unittest
 import uuid
 
+import boto3
+
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 sys.path.insert(0, os.path.dirname(__file__))
 from mariadb import Mariadb
@@ -155,19 +157,18 @@ class Callbacks:
         self.server.server_close()
 
 
-class Kill(unittest.TestCase):
-    def setUp(self):
+class Killed(unittest.TestCase):
+    """Processes that share an outbox."""
+
+    def start(self, count, *options, moody):
         self.folder = self.enterContext(tempfile.TemporaryDirectory(prefix="tabella-kill-"))
-        self.sink = self.enterContext(Sink(free_port(), moody=True))
-        self.callbacks = Callbacks()
-        self.addCleanup(self.callbacks.close)
+        self.sink = self.enterContext(Sink(free_port(), moody))
         self.shared = []  # what the processes share, which may be killed too
         where = self.prepare()
-        self.processes = [OutboxProcess(*where, *OPTIONS, "--outbox-mode", "relay", "--outbox-relay", f"smtp://127.0.0.1:{self.sink.port}?tls=off",
-                                        log=os.path.join(self.folder, f"{number}.log")) for number in range(1 if ON == "embedded" else 3)]
+        self.processes = [OutboxProcess(*where, *options, "--outbox-mode", "relay", "--outbox-relay", f"smtp://127.0.0.1:{self.sink.port}?tls=off",
+                                        log=os.path.join(self.folder, f"{number}.log")) for number in range(count)]
         for process in self.processes:
             self.enterContext(process)
-        self.killed = collections.Counter()
 
     def prepare(self):
         """How the processes are told where everything is."""
@@ -184,6 +185,14 @@ class Kill(unittest.TestCase):
             self.shared.append(database)
             where += ["--outbox-database", database.make("outbox")]
         return where
+
+
+class AtRandom(Killed):
+    def setUp(self):
+        self.callbacks = Callbacks()
+        self.addCleanup(self.callbacks.close)
+        self.start(1 if ON == "embedded" else 3, *OPTIONS, moody=True)
+        self.killed = collections.Counter()
 
     def kill_at_random(self):
         for number in range(KILLS):
@@ -279,6 +288,27 @@ class Kill(unittest.TestCase):
               f"{len(lives.keys() - self.accepted.keys())} are there; {states}; {len(attempts)} attempts: {dict(outcomes)}; "
               f"{len(self.sink.taken)} deliveries, of which {sum(1 for times in self.sink.taken.values() if times > 1)} more than once, "
               f"none of them without an attempt that says so; {sum(self.callbacks.told.values())} callbacks", file=sys.stderr)
+
+
+@unittest.skipUnless(ON == "mysql", "elsewhere it is one transaction")
+class BetweenTwoTables(Killed):
+    def test_who_got_it_is_known_from_the_attempt(self):
+        """The state is in the database and all else in the store: a kill may come when only the first is written."""
+        self.start(1, "--outbox-lease", "1s", "--outbox-retry-first", "1h", moody=False)
+        process, store = self.processes[0], self.shared[0]
+        tables = boto3.client("dynamodb", endpoint_url=store.endpoint, region_name="us-east-1", aws_access_key_id="x", aws_secret_access_key="x")
+        email = Email(["ann@example.com", "later@example.com"], 10)
+        key = {"id": {"S": email.name}, "part": {"S": "message"}}
+        self.sink.pause = 0.5
+        process.call("POST", "/outbox/emails", {"data": [email.payload()]})
+        wait_until(lambda: self.sink.taken)
+        before = tables.get_item(TableName="tabella-outbox-messages", Key=key, ConsistentRead=True)["Item"]
+        wait_until(lambda: process.email(email.name)["attempts"] and process.email(email.name)["status"] == "READY")
+        process.kill()
+        tables.put_item(TableName="tabella-outbox-messages", Item=before)
+        process.start()
+        wait_until(lambda: process.email(email.name)["status"] == "SENT")
+        self.assertEqual(self.sink.taken, {(email.name, "ann@example.com"): 1, (email.name, "later@example.com"): 1}, process.email(email.name))
 
 
 if __name__ == "__main__":

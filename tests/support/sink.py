@@ -26,6 +26,7 @@ class Sink:
         self.answered = collections.Counter()  # of those, how often it said so
         self.senders = {}                      # of those, who the last was from
         self.put_off = set()
+        self.pause = 0  # seconds before it says so
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
 
@@ -131,8 +132,7 @@ class Session:
         self.sink.senders.update(dict.fromkeys(taken, self.sender))
         if self.sink.feels(0.01):
             raise Gone
-        if self.sink.feels(0.005):
-            await asyncio.sleep(3)
+        await asyncio.sleep(3 if self.sink.feels(0.005) else self.sink.pause)
         self.sink.answered.update(taken)
         await self.say("250 2.0.0 taken")
         if self.sink.feels(0.02):
