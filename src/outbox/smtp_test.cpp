@@ -25,6 +25,11 @@ TEST(Submission, RefusesHeadersOfItsOwnThatItDoesNotKnow) {
     EXPECT_FALSE(take_submission_headers(message)) << message;
 }
 
+TEST(Submission, RefusesHeadersOfItsOwnThatAreThereTwice) {
+  std::string message = "X-Outbox-Priority: low\r\nTo: a@b.c\r\nx-outbox-priority: low\r\n\r\n";
+  EXPECT_FALSE(take_submission_headers(message));
+}
+
 TEST(Submission, LeavesMessagesWithoutSuchHeadersAsTheyAre) {
   for (const std::string original : {"", "\r\n", "no headers at all", "A: b\r\n c\r\n\r\nbody", "A: b"}) {
     auto message = original;
