@@ -10,6 +10,7 @@
 #include <boost/asio/use_future.hpp>
 
 #include "app/open_store.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "outbox/mysql_backend.h"
 #include "outbox/service.h"
@@ -27,6 +28,12 @@ int fail_with(std::string_view sentence) {
   return 1;
 }
 
+// Much of what is shown was written by strangers, and a terminal obeys control characters.
+template <class... Args>
+void print_line(fmt::format_string<Args...> format, Args&&... args) {
+  fmt::print("{}\n", printable(fmt::format(format, std::forward<Args>(args)...)));
+}
+
 // One line for each email.
 Async<int> list_emails(Outbox& outbox, const OutboxOptions& options) {
   std::vector<State> states(outbox::kStates.begin(), outbox::kStates.end());
@@ -39,44 +46,46 @@ Async<int> list_emails(Outbox& outbox, const OutboxOptions& options) {
   for (const auto state : states) {
     outbox::EmailPage page;
     do {
+      if (shown >= options.limit) co_return 0;
       TABELLA_CO_ASSIGN(page, co_await outbox.backend().list(state, options.limit - shown, page.next));
-      for (const auto& email : page.emails) {
-        if (shown++ == options.limit) co_return 0;
-        fmt::print("{:<36}  {:<23}  {}  {}\n", email.id, name_of(email.status), time_text(email.updated_at),
+      for (const auto& email : page.emails)
+        print_line("{:<36}  {:<23}  {}  {}", email.id, name_of(email.status), time_text(email.updated_at),
                    email.reason);
-      }
-    } while (!page.next.empty() && shown < options.limit);
+      shown += page.emails.size();
+    } while (!page.next.empty());
   }
   if (shown == 0) fmt::print(stderr, "There are no such emails.\n");
   co_return 0;
 }
 
 void print_message(const outbox::Message& message) {
-  fmt::print("from        {}\nsubject     {}\nmessage-id  {}\n", message.from, message.subject,
-             message.message_id);
-  fmt::print("came by     {}, {}\n", message.door, time_text(message.created));
+  print_line("from        {}", message.from);
+  print_line("subject     {}", message.subject);
+  print_line("message-id  {}", message.message_id);
+  print_line("came by     {}, {}", message.door, time_text(message.created));
   if (!message.shard.empty() && message.owner.empty())
-    fmt::print("due         {}\n", time_text(time_at(message.due)));
+    print_line("due         {}", time_text(time_at(message.due)));
   for (const auto& recipient : message.recipients)
-    fmt::print("to          {}: {}{}{}\n", recipient.address, name_of(recipient.result),
+    print_line("to          {}: {}{}{}", recipient.address, name_of(recipient.result),
                recipient.reply.empty() ? "" : ", ", recipient.reply);
 }
 
 Async<int> show_email(Outbox& outbox, const OutboxOptions& options) {
   TABELLA_CO_ASSIGN(const auto life, co_await outbox.find(options.id));
   if (!life) co_return fail_with(fmt::format("There is no email {}.", options.id));
-  fmt::print("id          {}\nstatus      {}\n", life->email.id, name_of(life->email.status));
-  if (!life->email.reason.empty()) fmt::print("reason      {}\n", life->email.reason);
+  print_line("id          {}", life->email.id);
+  print_line("status      {}", name_of(life->email.status));
+  if (!life->email.reason.empty()) print_line("reason      {}", life->email.reason);
   if (life->message) print_message(*life->message);
   fmt::print("\nstates\n");
   for (const auto& step : life->history)
-    fmt::print("  {}  {:<23}  {}\n", time_text(step.at), name_of(step.status), step.reason);
+    print_line("  {}  {:<23}  {}", time_text(step.at), name_of(step.status), step.reason);
   if (!life->attempts.empty()) fmt::print("\nattempts\n");
   for (const auto& attempt : life->attempts) {
-    fmt::print("  {}  {} {}{}\n", time_text(attempt.began), attempt.number, attempt.outcome,
+    print_line("  {}  {} {}{}", time_text(attempt.began), attempt.number, attempt.outcome,
                attempt.repeated ? " (repeated)" : "");
     for (const auto& result : attempt.results)
-      fmt::print("      {}: {} by {} at {}: {}\n", result.address, result.outcome, result.host, result.step,
+      print_line("      {}: {} by {} at {}: {}", result.address, result.outcome, result.host, result.step,
                  result.reply);
   }
   co_return 0;
@@ -103,8 +112,8 @@ Async<int> print_counts(Outbox& outbox) {
 Async<int> print_pauses(Outbox& outbox) {
   TABELLA_CO_ASSIGN(const auto pauses, co_await outbox.pauses().all());
   for (const auto& [destination, pause] : pauses)
-    fmt::print("{}  since {}{}  {}\n", destination, time_text(pause.since),
-               pause.resuming ? ", resuming" : "", pause.reason);
+    print_line("{}  since {}{}  {}", destination, time_text(pause.since), pause.resuming ? ", resuming" : "",
+               pause.reason);
   if (pauses.empty()) fmt::print(stderr, "Nothing is paused.\n");
   co_return 0;
 }

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/substring.h"
+#include "base/text.h"
 
 namespace tabella {
 namespace {
@@ -90,6 +91,18 @@ TEST(Crc32c, IsCastagnolis) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283u);
   EXPECT_EQ(crc32c("56789", crc32c("1234")), 0xe3069283u);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aau);
+}
+
+TEST(Text, IsPrintableWhoeverWroteIt) {
+  EXPECT_EQ(printable("Grüße\x1b[31m\r\n\x7f \xc2\x9b!\xff\xc2"), "Grüße [31m     !\uFFFD\uFFFD");
+  EXPECT_EQ(printable(""), "");
+}
+
+TEST(Text, InQuotesHasItsQuotesEscaped) {
+  for (const auto* right : {R"("")", R"("a b")", R"("a\"b")", R"("a\\")"})
+    EXPECT_TRUE(is_quoted_string(right)) << right;
+  for (const auto* wrong : {"", "\"", "a", R"("a"b")", R"("a\")", R"("a\\"b")", R"(x"a")"})
+    EXPECT_FALSE(is_quoted_string(wrong)) << wrong;
 }
 
 }  // namespace

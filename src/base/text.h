@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
+
 namespace tabella {
 
 // Without blanks and tabs at its ends.
@@ -52,6 +54,37 @@ constexpr int hex_digit(char c) {
 // Printable ASCII without blanks: what can stand in a header without changing what it says.
 constexpr bool is_plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
+}
+
+// In quotes, with a backslash before each quote and each backslash within: RFC 5322's and RFC 5321's.
+constexpr bool is_quoted_string(std::string_view text) {
+  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
+  const auto content = text.substr(1, text.size() - 2);
+  for (size_t i = 0; i < content.size(); ++i) {
+    if (content[i] == '"') return false;
+    if (content[i] == '\\' && ++i == content.size()) return false;
+  }
+  return true;
+}
+
+// How many bytes of UTF-8 the control character at the front has; 0: there is none. U+0080 to U+009F are
+// some, too: terminals obey them, and one ends a line to some programs.
+constexpr size_t control_length(std::string_view text) {
+  const auto byte = [text](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0xff; };
+  if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
+  return byte(0) == 0xc2 && byte(1) < 0xa0 ? 2 : 0;
+}
+
+// For terminals, logs and JSON, whoever wrote it: valid UTF-8, with a blank for each control character.
+inline std::string printable(std::string_view text) {
+  const auto valid = to_valid_utf8(text);
+  std::string result;
+  for (std::string_view left = valid; !left.empty();) {
+    const auto control = control_length(left);
+    result.push_back(control > 0 ? ' ' : left.front());
+    left.remove_prefix(std::max<size_t>(control, 1));
+  }
+  return result;
 }
 
 }  // namespace tabella

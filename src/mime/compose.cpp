@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -255,6 +256,7 @@ Checked<Prepared> complete(std::string_view raw, const Defaults& defaults) {
   if (raw.starts_with("From ")) raw.remove_prefix(front_line(raw).size());
   std::string headers;
   bool dated = false;
+  bool has_sender = false;
   bool named = false;
   for (auto field = front_field(raw); !field.empty(); field = front_field(raw)) {
     raw.remove_prefix(field.size());
@@ -264,11 +266,13 @@ Checked<Prepared> complete(std::string_view raw, const Defaults& defaults) {
         return invalid("The message's headers hold a CR that does not end a line.");
     if (field.contains('\0')) return invalid("The message's headers hold a NUL.");
     if (is_named(field, "bcc") || is_named(field, "resent-bcc")) continue;
+    has_sender = has_sender || is_named(field, "from");
     dated = dated || is_named(field, "date");
     named = named || is_named(field, "message-id");
     headers += with_crlf(field);
   }
-  if (!headers.empty() && !headers.ends_with('\n')) headers += "\r\n";
+  if (!has_sender) return invalid("The message has no From header.");
+  if (!headers.ends_with('\n')) headers += "\r\n";
   if (!named) headers += fmt::format("Message-ID: <{}>\r\n", defaults.message_id);
   if (!dated) headers += fmt::format("Date: {}\r\n", date_text(defaults.date));
   // What is no header begins the body, with or without an empty line before it.
@@ -281,12 +285,16 @@ Checked<Prepared> complete(std::string_view raw, const Defaults& defaults) {
   return prepared;
 }
 
-std::vector<Address> recipients_of(std::string_view raw) {
+std::vector<Address> recipients_of(std::string_view raw, size_t most) {
   std::vector<Address> recipients;
+  std::set<std::string> seen;
   for (const auto& header : take_headers(raw)) {
     const auto name = lower(header.name);
     if (name != "to" && name != "cc" && name != "bcc") continue;
-    std::ranges::move(parse_addresses(header.raw), std::back_inserter(recipients));
+    for (auto& address : parse_addresses(header.raw)) {
+      if (recipients.size() > most) return recipients;
+      if (seen.insert(address.address).second) recipients.push_back(std::move(address));
+    }
   }
   return recipients;
 }

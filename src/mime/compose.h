@@ -4,6 +4,7 @@
 // could make one header into two is refused with a sentence that names the field.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -58,10 +59,11 @@ struct Defaults {
 };
 
 // What a submission server does to a message (RFC 6409): adds Message-ID and Date where they are missing,
-// takes Bcc out, and ends each line with CR LF. All else stays as it is, byte for byte.
+// takes Bcc out, and ends each line with CR LF. All else stays as it is, byte for byte. Nobody can add a
+// From: without one it is refused.
 Checked<Prepared> complete(std::string_view raw, const Defaults& defaults);
 
-// Everybody in To, Cc and Bcc.
-std::vector<Address> recipients_of(std::string_view raw);
+// Everybody in To, Cc and Bcc, each address once. Stops once there are more than `most`.
+std::vector<Address> recipients_of(std::string_view raw, size_t most = std::numeric_limits<size_t>::max());
 
 }  // namespace tabella::mime

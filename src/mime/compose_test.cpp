@@ -317,11 +317,18 @@ TEST(Complete, AddsWhatIsMissingAndHidesBcc) {
       "\r\nGrüße\r\n.\r\nBcc: stays\r\n");
   EXPECT_TRUE(message->needs_8bit);
   EXPECT_FALSE(message->needs_utf8);
-  const std::string whole = "date: x\r\nMESSAGE-ID : <y>\r\nX:  odd \t\r\n folded\r\n\r\nbody\r\n";
+  const std::string whole =
+      "from : z\r\ndate: x\r\nMESSAGE-ID : <y>\r\nX:  odd \t\r\n folded\r\n\r\nbody\r\n";
   EXPECT_EQ(complete(whole, defaults)->bytes, whole);
-  EXPECT_EQ(complete("Date: x\nMessage-ID: y\nno header\n", defaults)->bytes,
-            "Date: x\r\nMessage-ID: y\r\n\r\nno header\r\n");
-  EXPECT_EQ(complete("Date: x\nMessage-ID: y", defaults)->bytes, "Date: x\r\nMessage-ID: y\r\n\r\n");
+  EXPECT_EQ(complete("From: z\nDate: x\nMessage-ID: y\nno header\n", defaults)->bytes,
+            "From: z\r\nDate: x\r\nMessage-ID: y\r\n\r\nno header\r\n");
+  EXPECT_EQ(complete("From: z\nDate: x\nMessage-ID: y", defaults)->bytes,
+            "From: z\r\nDate: x\r\nMessage-ID: y\r\n\r\n");
+}
+
+TEST(Complete, RefusesAMessageWithoutASender) {
+  for (const auto* message : {"", "Subject: x\r\n\r\nFrom: a@x.org\r\n", "From a@x.org\nSubject: x\n\n"})
+    EXPECT_EQ(complete(message, {}).error().message, "The message has no From header.") << message;
 }
 
 TEST(HeaderInjection, IsRefusedInWholeMessages) {
@@ -337,6 +344,23 @@ TEST(Recipients, AreAllThatAMessageNames) {
        recipients_of("To: a@x.org, B <b@x.org>\nCc: c@x.org\nTo: d@x.org\nBcc: e@x.org\n\nTo: f@x\n"))
     all += address.address + " ";
   EXPECT_EQ(all, "a@x.org b@x.org c@x.org d@x.org e@x.org ");
+}
+
+TEST(Recipients, AreCountedOnceAndOnlyUntilThereAreTooMany) {
+  std::string headers;
+  for (int i = 0; i < 1000; ++i) headers += "To: a@x.org, a@x.org\n";
+  EXPECT_EQ(recipients_of(headers, 1).size(), 1u);
+  EXPECT_EQ(recipients_of("To: a@x.org, b@x.org\nCc: c@x.org, d@x.org\n", 2).size(), 3u);
+}
+
+TEST(Fields, MayHaveLongNamesInLinesThatAreShortEnough) {
+  const std::string name(126, 'X');
+  EXPECT_FALSE(text_field(name + "X", "a"));
+  for (const size_t size : {1, 850, 2000}) {
+    const auto field = text_field(name, std::string(size, 'a'));
+    ASSERT_TRUE(field);
+    for (const auto line : split(*field, '\n')) EXPECT_LE(line.size(), 998u + 1) << size;
+  }
 }
 
 }  // namespace

@@ -248,8 +248,7 @@ std::string DkimKey::dns_record() const {
   return fmt::format("v=DKIM1; k={}; p={}", key_->rsa ? "rsa" : "ed25519", to_base64(key_->public_bytes()));
 }
 
-std::string DkimKey::sign(std::string_view message, TimePoint now,
-                          std::optional<std::chrono::seconds> valid_for) const {
+std::string DkimKey::sign(std::string_view message, TimePoint now) const {
   auto body = message;
   const auto fields = take_fields(body);
   const auto chosen = signed_fields(fields);
@@ -266,7 +265,6 @@ std::string DkimKey::sign(std::string_view message, TimePoint now,
   tags.tag("d", domain_);
   tags.tag("s", selector_);
   tags.tag("t", std::to_string(seconds.count()));
-  if (valid_for) tags.tag("x", std::to_string((seconds + *valid_for).count()));
   tags.names("h", names);
   tags.open("bh");
   tags.base64(to_base64(sha256(relaxed_body(body))));

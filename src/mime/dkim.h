@@ -1,10 +1,8 @@
 // DKIM signatures (RFC 6376, and RFC 8463 for Ed25519): a domain says that a message is its own.
 #pragma once
 
-#include <chrono>
 #include <expected>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,10 +25,8 @@ class DkimKey {
   std::string dns_record() const;
 
   // The whole header to put in front of `message`: "DKIM-Signature: …\r\n". Both are canonicalised as
-  // "relaxed". The message's lines end with CR LF; it must not be changed afterwards. After `valid_for`, if
-  // it is given, the signature counts for nothing.
-  std::string sign(std::string_view message, TimePoint now,
-                   std::optional<std::chrono::seconds> valid_for = std::nullopt) const;
+  // "relaxed". The message's lines end with CR LF; it must not be changed afterwards.
+  std::string sign(std::string_view message, TimePoint now) const;
 
  private:
   struct Key;

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
-#include "mime/encodings.h"
 #include "mime/message.h"
 
 namespace tabella::mime {
@@ -14,7 +13,7 @@ namespace {
 
 constexpr size_t kMostRecipients = 1000;
 constexpr size_t kLongestDiagnostic = 1000;
-constexpr size_t kLongestOriginal = 64 * 1024;  // of it, only the headers are of interest
+constexpr size_t kLongestType = 64 * 1024;  // of a Content-Type
 
 using Action = DeliveryStatus::Action;
 
@@ -88,46 +87,28 @@ std::optional<DeliveryStatus> recipient_of(const std::vector<Header>& fields) {
 
 // Blocks of fields with empty lines between them: the first is about the message, each other about a
 // recipient.
-void read_statuses(std::string_view blocks, DeliveryReport& report) {
-  while (!blocks.empty() && report.recipients.size() < kMostRecipients) {
+std::vector<DeliveryStatus> read_statuses(std::string_view blocks) {
+  std::vector<DeliveryStatus> recipients;
+  while (!blocks.empty() && recipients.size() < kMostRecipients) {
     const auto before = blocks.size();
-    const auto fields = take_headers(blocks);
-    if (auto recipient = recipient_of(fields)) report.recipients.push_back(std::move(*recipient));
-    if (report.envelope_id.empty()) report.envelope_id = field_of(fields, "original-envelope-id");
-    // Google's, whatever becomes of the original message.
-    if (report.original_message_id.empty())
-      report.original_message_id = without_brackets(field_of(fields, "x-original-message-id"));
+    if (auto recipient = recipient_of(take_headers(blocks))) recipients.push_back(std::move(*recipient));
     // A line that is no field.
     if (blocks.size() == before) blocks.remove_prefix(std::min(blocks.find('\n'), blocks.size() - 1) + 1);
   }
+  return recipients;
 }
 
-void read_original(std::string_view headers, DeliveryReport& report) {
-  if (auto id = without_brackets(field_of(take_headers(headers), "message-id")); !id.empty())
-    report.original_message_id = std::move(id);
-}
-
-std::optional<DeliveryReport> parse_report(const Message& message) {
+std::vector<DeliveryStatus> parse_report(const Message& message) {
   const auto* type = find_header(message.headers, "content-type");
   if (!type ||
-      parse_parameters(std::string_view(type->raw).substr(0, kLongestOriginal)).value != "multipart/report")
-    return std::nullopt;
-  const auto is_status = [](const Part& part) {
+      parse_parameters(std::string_view(type->raw).substr(0, kLongestType)).value != "multipart/report")
+    return {};
+  const auto status = std::ranges::find_if(message.parts, [](const Part& part) {
     return part.content_type == "message/delivery-status" ||
            part.content_type == "message/global-delivery-status";
-  };
-  const auto status = std::ranges::find_if(message.parts, is_status);
-  if (status == message.parts.end()) return std::nullopt;
-  DeliveryReport report;
-  read_statuses(status->content(), report);
-  // The original, or its headers, stands behind it.
-  const auto original = std::find_if(status + 1, message.parts.end(), [](const Part& part) {
-    return part.content_type == "message/rfc822" || part.content_type == "text/rfc822-headers" ||
-           part.content_type == "message/global" || part.content_type == "message/global-headers";
   });
-  if (original != message.parts.end())
-    read_original(decode(original->source.substr(0, kLongestOriginal), original->encoding), report);
-  return report;
+  if (status == message.parts.end()) return {};
+  return read_statuses(status->content());
 }
 
 // A paragraph and the empty line behind it, taken off the front.
@@ -158,32 +139,27 @@ std::optional<DeliveryStatus> qmail_recipient_of(std::string_view paragraph) {
 
 // QSBMF: "Hi. This is the …", a paragraph for each recipient, a line that begins with '-', the original
 // message.
-std::optional<DeliveryReport> parse_qmail(const Message& message) {
-  if (message.parts.size() != 1 || message.parts[0].content_type != "text/plain") return std::nullopt;
+std::vector<DeliveryStatus> parse_qmail(const Message& message) {
+  if (message.parts.size() != 1 || message.parts[0].content_type != "text/plain") return {};
   auto body = message.parts[0].content();
   std::erase(body, '\r');
   std::string_view rest = body;
-  if (!take_paragraph(rest).starts_with("Hi. This is the ")) return std::nullopt;
-  DeliveryReport report;
-  while (!rest.empty() && report.recipients.size() < kMostRecipients) {
+  if (!take_paragraph(rest).starts_with("Hi. This is the ")) return {};
+  std::vector<DeliveryStatus> recipients;
+  while (!rest.empty() && recipients.size() < kMostRecipients) {
     const auto paragraph = take_paragraph(rest);
-    if (paragraph.starts_with('-')) {
-      read_original(rest.substr(0, kLongestOriginal), report);
-      break;
-    }
-    if (auto recipient = qmail_recipient_of(paragraph)) report.recipients.push_back(std::move(*recipient));
+    if (paragraph.starts_with('-')) break;
+    if (auto recipient = qmail_recipient_of(paragraph)) recipients.push_back(std::move(*recipient));
   }
-  return report;
+  return recipients;
 }
 
 }  // namespace
 
-std::optional<DeliveryReport> parse_delivery_report(std::string_view bytes) {
+std::vector<DeliveryStatus> parse_delivery_report(std::string_view bytes) {
   const auto message = parse(bytes);
-  auto report = parse_report(message);
-  if (!report) report = parse_qmail(message);
-  if (!report || report->recipients.empty()) return std::nullopt;
-  return report;
+  auto recipients = parse_report(message);
+  return recipients.empty() ? parse_qmail(message) : recipients;
 }
 
 }  // namespace tabella::mime

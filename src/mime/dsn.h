@@ -5,7 +5,6 @@
 // send such a message: believe it only if it came to an address that nobody can guess.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,13 +21,7 @@ struct DeliveryStatus {
   std::string diagnostic;  // what the server said, shortened; may be empty
 };
 
-struct DeliveryReport {
-  std::vector<DeliveryStatus> recipients;
-  std::string original_message_id;  // without brackets; empty: it is not told
-  std::string envelope_id;          // MAIL's ENVID; may be empty
-};
-
-// Nothing if it is no such message, or says nothing of any recipient.
-std::optional<DeliveryReport> parse_delivery_report(std::string_view message);
+// What it says of each recipient. Empty if it is no such message, or says nothing of anybody.
+std::vector<DeliveryStatus> parse_delivery_report(std::string_view message);
 
 }  // namespace tabella::mime

@@ -154,33 +154,29 @@ Hi
 )";
 
 std::string told(std::string_view message) {
-  const auto report = parse_delivery_report(message);
-  if (!report) return "nothing";
-  std::string text = report->original_message_id + "|";
-  for (const auto& recipient : report->recipients)
+  std::string text;
+  for (const auto& recipient : parse_delivery_report(message))
     text += fmt::format("{},{},{},{};", recipient.original_recipient, recipient.final_recipient,
                         static_cast<int>(recipient.action), recipient.status);
-  return text;
+  return text.empty() ? "nothing" : text;
 }
 
 TEST(DeliveryReports, AreReadAsPostfixWritesThem) {
-  EXPECT_EQ(told(kPostfix),
-            "original@example.org|Nobody@example.net,nobody@example.net,0,5.1.1;,slow@example.net,1,4.4.1;");
-  const auto report = *parse_delivery_report(kPostfix);
-  EXPECT_EQ(report.envelope_id, "envelope7");
-  EXPECT_TRUE(report.recipients[0].diagnostic.starts_with("550 5.1.1 <nobody@example.net>"));
-  EXPECT_TRUE(report.recipients[0].diagnostic.ends_with("rejected: User unknown"));
+  EXPECT_EQ(told(kPostfix), "Nobody@example.net,nobody@example.net,0,5.1.1;,slow@example.net,1,4.4.1;");
+  const auto recipients = parse_delivery_report(kPostfix);
+  EXPECT_TRUE(recipients[0].diagnostic.starts_with("550 5.1.1 <nobody@example.net>"));
+  EXPECT_TRUE(recipients[0].diagnostic.ends_with("rejected: User unknown"));
 }
 
 TEST(DeliveryReports, AreReadAsExchangeAndGoogleWriteThem) {
-  EXPECT_EQ(told(kExchange), "original@example.org|,gone@contoso.example,0,5.1.10;");
-  EXPECT_EQ(parse_delivery_report(kExchange)->recipients[0].diagnostic,
+  EXPECT_EQ(told(kExchange), ",gone@contoso.example,0,5.1.10;");
+  EXPECT_EQ(parse_delivery_report(kExchange)[0].diagnostic,
             "550 5.1.10 RESOLVER.ADR.RecipientNotFound; Recipient not found by SMTP address lookup");
-  EXPECT_EQ(told(kGmail), "original@example.org|,gone@gmail.example,0,5.1.1;");
+  EXPECT_EQ(told(kGmail), ",gone@gmail.example,0,5.1.1;");
 }
 
 TEST(DeliveryReports, AreReadAsQmailWritesThem) {
-  EXPECT_EQ(told(kQmail), "original@example.org|,gone@example.net,0,5.1.1;,full@example.net,0,5.0.0;");
+  EXPECT_EQ(told(kQmail), ",gone@example.net,0,5.1.1;,full@example.net,0,5.0.0;");
 }
 
 TEST(DeliveryReports, AreReadWhateverEndsTheirLines) {
@@ -200,12 +196,12 @@ std::string with_status(std::string_view status) {
 
 TEST(DeliveryReports, AreUnderstoodWhereTheyBendTheRules) {
   EXPECT_EQ(told(with_status("Final-Recipient: <a@x>\nAction: Failed (no such user)\nStatus: 5.0.0 (x)")),
-            "|,a@x,0,5.0.0;");
-  EXPECT_EQ(told(with_status("Final-Recipient: rfc822;a@x\nStatus: 4.2.2")), "|,a@x,1,4.2.2;");
+            ",a@x,0,5.0.0;");
+  EXPECT_EQ(told(with_status("Final-Recipient: rfc822;a@x\nStatus: 4.2.2")), ",a@x,1,4.2.2;");
   EXPECT_EQ(
       told(with_status("\n\nReporting-MTA: x\n\n\nno field\nFinal-Recipient: rfc822;a@x\nAction: relayed")),
-      "|,a@x,3,;");
-  EXPECT_EQ(told(with_status("Final-Recipient: rfc822;a@x\nAction: failed\nStatus: 5.1")), "|,a@x,0,;");
+      ",a@x,3,;");
+  EXPECT_EQ(told(with_status("Final-Recipient: rfc822;a@x\nAction: failed\nStatus: 5.1")), ",a@x,0,;");
 }
 
 TEST(DeliveryReports, AreNotOtherMessages) {
@@ -223,7 +219,7 @@ TEST(Hostile, DeliveryReportsTakeTimeByTheirSize) {
   EXPECT_EQ(told(with_status(lines)), "nothing");
   std::string many;
   for (int i = 0; i < 100'000; ++i) many += "\nFinal-Recipient: rfc822;a@x\nAction: failed\n";
-  EXPECT_EQ(parse_delivery_report(with_status(many))->recipients.size(), 1000u);
+  EXPECT_EQ(parse_delivery_report(with_status(many)).size(), 1000u);
 }
 
 }  // namespace

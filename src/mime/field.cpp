@@ -14,22 +14,19 @@
 namespace tabella::mime {
 namespace {
 
-constexpr size_t kFoldAt = 76;       // RFC 2047's limit for lines with encoded words; RFC 5322 has 78
-constexpr size_t kLongestWord = 75;  // an encoded one
-constexpr size_t kLongestToken = 900;
-constexpr size_t kWordFrame = 12;  // of which are "=?UTF-8?Q?" and "?="
+constexpr size_t kFoldAt = 76;         // RFC 2047's limit for lines with encoded words; RFC 5322 has 78
+constexpr size_t kLongestWord = 75;    // an encoded one
+constexpr size_t kLongestName = 126;   // of a field, as SES
+constexpr size_t kLongestToken = 850;  // with a name before it on the line
+constexpr size_t kWordFrame = 12;      // of which are "=?UTF-8?Q?" and "?="
 
 bool is_seven_bit(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<uint8_t>(c) < 0x80; });
 }
 
-// Also U+0080 to U+009F, one of which some programs take for the end of a line.
 bool has_control(std::string_view text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<uint8_t>(text[i]);
-    if (byte < 0x20 || byte == 0x7f) return true;
-    if (byte == 0xc2 && i + 1 < text.size() && static_cast<uint8_t>(text[i + 1]) < 0xa0) return true;
-  }
+  for (size_t i = 0; i < text.size(); ++i)
+    if (control_length(text.substr(i)) > 0) return true;
   return false;
 }
 
@@ -186,16 +183,6 @@ void add_phrase(Folded& field, std::string_view name) {
     field.word(quoted(name));
 }
 
-bool is_quoted_string(std::string_view text) {
-  if (text.size() < 2 || text.front() != '"' || text.back() != '"') return false;
-  const auto content = text.substr(1, text.size() - 2);
-  for (size_t i = 0; i < content.size(); ++i) {
-    if (content[i] == '"') return false;
-    if (content[i] == '\\' && ++i == content.size()) return false;
-  }
-  return true;
-}
-
 std::string percent_encoded(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -217,8 +204,7 @@ bool is_simple_parameter(std::string_view value) {
 }  // namespace
 
 bool is_field_name(std::string_view name) {
-  constexpr size_t kLongest = 76;
-  return !name.empty() && name.size() <= kLongest && is_plain(name) &&
+  return !name.empty() && name.size() <= kLongestName && is_plain(name) &&
          name.find(':') == std::string_view::npos;
 }
 

@@ -15,7 +15,7 @@
 
 namespace tabella::mime {
 
-// RFC 5322's ftext: what the name of a field is made of.
+// RFC 5322's ftext: what the name of a field is made of, at most 126 of it.
 bool is_field_name(std::string_view name);
 
 // Refuses what is not UTF-8, and control characters: "Subject must not hold control characters."

@@ -1,6 +1,6 @@
 #include "outbox/bounces.h"
 
-#include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -22,16 +22,12 @@ namespace {
 constexpr std::string_view kBouncePrefix = "bounce+";
 constexpr size_t kMacDigits = 16;
 
-const Recipient* recipient_named(const std::vector<Recipient>& recipients, std::string_view address) {
-  const auto found =
-      std::ranges::find(recipients, lower(address), [](const Recipient& one) { return lower(one.address); });
-  return found == recipients.end() ? nullptr : &*found;
-}
+using ByAddress = std::map<std::string, const Recipient*>;  // in lower case
 
-const Recipient* recipient_of(const mime::DeliveryStatus& status, const std::vector<Recipient>& recipients) {
+const Recipient* recipient_of(const mime::DeliveryStatus& status, const ByAddress& recipients) {
   for (const auto* address : {&status.original_recipient, &status.final_recipient})
-    if (const auto* found = recipient_named(recipients, *address)) return found;
-  return recipients.size() == 1 ? recipients.data() : nullptr;
+    if (const auto found = recipients.find(lower(*address)); found != recipients.end()) return found->second;
+  return recipients.size() == 1 ? recipients.begin()->second : nullptr;
 }
 
 }  // namespace
@@ -61,13 +57,16 @@ std::optional<std::string> BounceAddresses::parse(std::string_view address) cons
   return std::string(id);
 }
 
-std::vector<Bounce> bounces_in(const mime::DeliveryReport& report, const std::string& email,
+std::vector<Bounce> bounces_in(const std::vector<mime::DeliveryStatus>& report, const std::string& email,
                                const std::vector<Recipient>& recipients) {
+  ByAddress by_address;
+  for (const auto& recipient : recipients) by_address.emplace(lower(recipient.address), &recipient);
   std::vector<Bounce> bounces;
-  for (const auto& status : report.recipients) {
+  std::set<const Recipient*> told;
+  for (const auto& status : report) {
     if (status.action != mime::DeliveryStatus::Action::failed) continue;
-    const auto* recipient = recipient_of(status, recipients);
-    if (!recipient) continue;
+    const auto* recipient = recipient_of(status, by_address);
+    if (!recipient || !told.insert(recipient).second) continue;
     bounces.push_back({.email = email,
                        .recipient = recipient->address,
                        .status = status.status,
@@ -104,16 +103,16 @@ class BounceHost::Session final : public smtp::Host {
 
 Async<void> BounceHost::take(const Envelope& envelope) {
   const auto report = mime::parse_delivery_report(envelope.data);
-  ++(report ? reports_ : others_);
-  if (!report) co_return store::Result<>{};
+  ++(report.empty() ? others_ : reports_);
+  if (report.empty()) co_return store::Result<>{};
   std::set<std::string> emails;
   for (const auto& address : envelope.to)
     if (auto id = addresses_.parse(address)) emails.insert(std::move(*id));
-  for (const auto& email : emails) TABELLA_CO_TRY(co_await note(*report, email));
+  for (const auto& email : emails) TABELLA_CO_TRY(co_await note(report, email));
   co_return store::Result<>{};
 }
 
-Async<void> BounceHost::note(const mime::DeliveryReport& report, const std::string& email) {
+Async<void> BounceHost::note(const std::vector<mime::DeliveryStatus>& report, const std::string& email) {
   TABELLA_CO_ASSIGN(const auto message, co_await outbox_.find_message(email));
   if (!message) co_return store::Result<>{};  // its time is over
   for (auto& bounce : bounces_in(report, email, message->recipients)) {

@@ -47,9 +47,9 @@ struct Bounce {
   bool permanent = false;  // the address is of no use any more: the status is 5.x
 };
 
-// What a report says of the recipients of an email. One with a single recipient is also reported under the
-// address that its mail was forwarded to.
-std::vector<Bounce> bounces_in(const mime::DeliveryReport& report, const std::string& email,
+// What a report says of the recipients of an email, of each once. One with a single recipient is also
+// reported under the address that its mail was forwarded to.
+std::vector<Bounce> bounces_in(const std::vector<mime::DeliveryStatus>& report, const std::string& email,
                                const std::vector<Recipient>& recipients);
 
 // Takes mail to these addresses only. Recipients that failed for good are put on the suppression list, and
@@ -72,7 +72,7 @@ class BounceHost {
  private:
   class Session;
   store::Async<void> take(const smtp::Envelope& envelope);
-  store::Async<void> note(const mime::DeliveryReport& report, const std::string& email);
+  store::Async<void> note(const std::vector<mime::DeliveryStatus>& report, const std::string& email);
 
   Outbox& outbox_;
   const BounceAddresses addresses_;

@@ -75,6 +75,7 @@ bool write_whole(int file, std::string_view bytes) {
 Folder::Folder(std::filesystem::path root) {
   std::error_code error;
   root_ = std::filesystem::canonical(root, error);
+  given_ = std::filesystem::absolute(root);
   if (error || !std::filesystem::is_directory(root_))
     throw std::runtime_error(fmt::format("--outbox-folder: there is no folder {}", root.string()));
 }
@@ -83,10 +84,11 @@ std::expected<std::string, FolderError> Folder::relative(const std::string& path
   if (path.empty() || path.find('\0') != std::string::npos)
     return folder_error(Trouble::missing, "a file of the outbox's folder has a name");
   if (!path.starts_with('/')) return path;
-  const auto prefix = root_.string() + "/";
-  if (!path.starts_with(prefix))
-    return folder_error(Trouble::outside, fmt::format("'{}' is outside the outbox's folder", path));
-  return path.substr(prefix.size());
+  for (const auto* root : {&root_, &given_}) {
+    const auto prefix = (*root / "").string();
+    if (path.starts_with(prefix)) return path.substr(prefix.size());
+  }
+  return folder_error(Trouble::outside, fmt::format("'{}' is outside the outbox's folder", path));
 }
 
 std::expected<std::string, FolderError> Folder::read(const std::string& path, size_t most) const {

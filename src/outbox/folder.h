@@ -17,10 +17,12 @@ struct FolderError {
 // Thread-safe; all of it blocks.
 class Folder {
  public:
-  // Throws std::runtime_error with a sentence for the user if there is none.
+  // May be given by a path with links. Throws std::runtime_error with a sentence for the user if there is
+  // none.
   explicit Folder(std::filesystem::path root);
 
-  // A path is relative to the folder, or absolute and in it. Neither "..", nor links, lead out of it.
+  // A path is relative to the folder, or absolute and in it, by the path it was given or its true one.
+  // Neither "..", nor links, lead out of it.
   std::expected<std::string, FolderError> read(const std::string& path, size_t most) const;
   // Durable when it returns. A file that is there is never changed.
   std::expected<void, FolderError> write_new(const std::string& path, std::string_view bytes) const;
@@ -31,6 +33,7 @@ class Folder {
   std::expected<std::string, FolderError> relative(const std::string& path) const;
 
   std::filesystem::path root_;
+  std::filesystem::path given_;  // absolute
 };
 
 }  // namespace tabella::outbox

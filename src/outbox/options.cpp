@@ -1,6 +1,7 @@
 #include "outbox/options.h"
 
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -31,12 +32,12 @@ OptionCheck check_database(std::string_view text) { return only_check(parse_mysq
 std::expected<std::pair<std::string, double>, std::string> read_rate(std::string_view text) {
   const auto equals = text.find('=');
   double rate = 0;
-  if (equals != std::string_view::npos) {
+  if (equals != std::string_view::npos && equals > 0) {
     const auto number = text.substr(equals + 1);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), rate);
     if (error != std::errc{} || end != number.data() + number.size()) rate = 0;
   }
-  if (!(rate > 0))
+  if (!(rate > 0) || std::isinf(rate))
     return std::unexpected(fmt::format("'{}' is no rate; one is example.com=10, in emails a second", text));
   return std::pair(lower(text.substr(0, equals)), rate);
 }

@@ -29,7 +29,9 @@ std::expected<void, std::string> read_host(std::string_view authority, smtp::Des
     port = colon == std::string_view::npos ? std::string_view() : authority.substr(colon);
   }
   if (relay.host.empty() || !is_plain(relay.host)) return no_relay("there is no host");
+  if (relay.host.contains('/')) return no_relay("there is a path behind the host");
   if (port.empty()) return {};
+  if (!port.starts_with(':')) return no_relay("behind the ] can only be a port");
   port.remove_prefix(1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), relay.port);
   if (error != std::errc{} || end != port.data() + port.size() || relay.port == 0)
@@ -40,6 +42,8 @@ std::expected<void, std::string> read_host(std::string_view authority, smtp::Des
 std::expected<void, std::string> read_parameters(std::string_view query, smtp::Destination& relay) {
   if (query.empty()) return {};
   for (const auto part : split(query, '&')) {
+    if (part.starts_with("tls=") && relay.security == smtp::Security::implicit)
+      return no_relay("smtps:// begins with TLS, and tls= is for smtp://");
     if (part == "tls=required")
       relay.security = smtp::Security::required;
     else if (part == "tls=opportunistic")
@@ -81,6 +85,8 @@ std::expected<smtp::Destination, std::string> parse_relay(std::string_view url) 
     if (!user || !password) return no_relay("the user or the password has a % that stands for nothing");
     relay.user = *user;
     relay.password = *password;
+    if (!user->empty() && relay.security != smtp::Security::implicit)
+      relay.security = smtp::Security::required;
     authority.remove_prefix(at + 1);
   }
   if (const auto read = read_host(authority, relay); !read) return std::unexpected(read.error());
@@ -93,6 +99,7 @@ std::expected<void, std::string> Routes::add(std::string_view text) {
   if (equals == std::string_view::npos || equals == 0)
     return std::unexpected("a route is DOMAIN=capture, DOMAIN=direct or DOMAIN=smtp://host:port");
   auto domain = lower(trim(text.substr(0, equals)));
+  if (domain == "*") return std::unexpected("a route is for a domain; --outbox-mode is for all others");
   const auto to = trim(text.substr(equals + 1));
   Route route;
   if (to == "capture") {

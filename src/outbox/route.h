@@ -22,8 +22,10 @@ struct Route {
   smtp::Destination relay = {};
 };
 
-// smtp://user:password@host:port, smtps://…; ?tls=required|opportunistic|off, ?verify=no. What a URL cannot
-// have in a password is percent-encoded. A sentence if it is none, without its password.
+// smtp://user:password@host:port, smtps://…; ?tls=required|opportunistic|off, ?verify=no. Without tls= it is
+// opportunistic, and required where there is a user: a password is not for whoever keeps TLS from being
+// offered. What a URL cannot have in a password is percent-encoded. A sentence if it is none, without its
+// password.
 std::expected<smtp::Destination, std::string> parse_relay(std::string_view url);
 
 // Immutable once it is filled, so thread-safe.

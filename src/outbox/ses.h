@@ -10,6 +10,7 @@
 // - The suppression list may hold addresses with the reason MANUAL, which /outbox gives.
 #pragma once
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <string>
@@ -33,10 +34,12 @@ namespace tabella::outbox {
 // Thread-safe; borrows what it is given.
 class SesApi {
  public:
-  SesApi(Outbox& outbox, Composer& composer, store::LongWork long_work)
+  // `max_size`: of a message; SES's own limit holds as well.
+  SesApi(Outbox& outbox, Composer& composer, store::LongWork long_work, size_t max_size = kSesMostMessage)
       : outbox_(outbox),
         composer_(composer),
         long_work_(std::move(long_work)),
+        max_size_(std::min(max_size, kSesMostMessage)),
         sets_(outbox.store(), outbox.clock(), outbox.options().messages) {}
 
   using Call = net::Call;
@@ -45,6 +48,7 @@ class SesApi {
 
  private:
   using Answer = boost::asio::awaitable<SesAnswer>;
+  static constexpr size_t kCopies = 3;  // as JSON, decoded, and as the message that is made of it
   static void add_send_routes(Routes& routes);
   static void add_template_routes(Routes& routes);
   static void add_suppression_routes(Routes& routes);
@@ -60,9 +64,9 @@ class SesApi {
     std::string message;
   };
   boost::asio::awaitable<SesResult<std::optional<BulkFailure>>> prepare_bulk(SesEmail& all);
-  Answer send_entry(const SesEmail& all, const Checked<SesBulkEntry>& entry);  // the id
+  Answer send_entry(Call& call, const SesEmail& all, const Checked<SesBulkEntry>& entry);  // the id
   boost::asio::awaitable<SesResult<void>> check_configuration_set(const std::string& name);
-  boost::asio::awaitable<SesResult<void>> fill(SesEmail& email);
+  boost::asio::awaitable<SesResult<void>> fill(Call& call, SesEmail& email);
 
   // ses_templates.cpp
   Answer create_email_template(Call& call);
@@ -101,7 +105,6 @@ class SesApi {
   template <class T>
   boost::asio::awaitable<SesResult<T>> read(Call& call, Checked<T> (*parse)(JsonValue)) {
     constexpr size_t kLarge = 64 * 1024;
-    constexpr size_t kCopies = 3;  // as JSON, decoded, and as the message that is made of it
     const auto body = call.request.body;
     const auto work = [body, parse]() -> Checked<T> {
       JsonDocument document;
@@ -111,9 +114,16 @@ class SesApi {
     };
     if (body.size() <= kLarge) co_return work();
     if (call.request.unpacked && !call.request.unpacked->resize(kCopies * body.size()))
-      co_return std::unexpected(
-          SesError("TooManyRequestsException", 429, "too many large requests are under way; try again"));
+      co_return ses_too_busy();
     co_return co_await long_work_.run(work);
+  }
+
+  // Counts what was made of a request, which may be far longer, where it is made: so what is not counted yet
+  // is bounded by the number of threads.
+  static SesResult<void> count_made(const Call& call, size_t bytes) {
+    auto* memory = call.request.unpacked;
+    if (memory && !memory->resize(memory->size() + kCopies * bytes)) return ses_too_busy();
+    return {};
   }
 
   // PageSize, from 1 to `most`, which it is if it is not there.
@@ -122,6 +132,7 @@ class SesApi {
   Outbox& outbox_;
   Composer& composer_;
   const store::LongWork long_work_;
+  const size_t max_size_;
   ConfigurationSets sets_;
 };
 

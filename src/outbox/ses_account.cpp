@@ -11,10 +11,6 @@ constexpr size_t kMostSetsListed = 1000;
 
 void append_suppressed_reasons(std::string& out) { out += R"({"SuppressedReasons":["BOUNCE","COMPLAINT"]})"; }
 
-std::unexpected<SesError> no_configuration_set(const std::string& name) {
-  return ses_not_found(fmt::format("Configuration set {} does not exist.", name));
-}
-
 }  // namespace
 
 void SesApi::add_account_routes(Routes& routes) {
@@ -81,7 +77,7 @@ SesApi::Answer SesApi::get_configuration_set(Call& call) {
   const auto& name = call.path("ConfigurationSetName");
   TABELLA_CO_TRY(check_ses_name("ConfigurationSetName", name));
   TABELLA_CO_ASSIGN(const bool there, co_await sets_.exists(name));
-  if (!there) co_return no_configuration_set(name);
+  if (!there) co_return ses_no_configuration_set(name);
   std::string json;
   {
     JsonObjectWriter answer(json);
@@ -97,7 +93,7 @@ SesApi::Answer SesApi::delete_configuration_set(Call& call) {
   const auto& name = call.path("ConfigurationSetName");
   TABELLA_CO_TRY(check_ses_name("ConfigurationSetName", name));
   TABELLA_CO_ASSIGN(const bool there, co_await sets_.remove(name));
-  if (!there) co_return no_configuration_set(name);
+  if (!there) co_return ses_no_configuration_set(name);
   co_return "{}";
 }
 

@@ -1,5 +1,7 @@
 #include "outbox/ses_answer.h"
 
+#include <fmt/format.h>
+
 #include "base/ids.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -38,6 +40,19 @@ SesError::SesError(store::Error error) : SesError("InternalFailure", 500, std::m
     case expired_iterator:
     case internal: log::error("SES: {}", message); return;
   }
+}
+
+std::unexpected<SesError> ses_no_template(std::string_view name) {
+  return ses_not_found(fmt::format("Template {} does not exist.", name));
+}
+
+std::unexpected<SesError> ses_no_configuration_set(std::string_view name) {
+  return ses_not_found(fmt::format("Configuration set {} does not exist.", name));
+}
+
+std::unexpected<SesError> ses_too_busy() {
+  return std::unexpected(
+      SesError("TooManyRequestsException", 429, "too many large requests are under way; try again"));
 }
 
 void answer_ses(net::HttpResponse& response, SesAnswer answer) {

@@ -34,6 +34,10 @@ inline std::unexpected<SesError> ses_already_exists(std::string message) {
   return std::unexpected(SesError("AlreadyExistsException", 400, std::move(message)));
 }
 
+std::unexpected<SesError> ses_no_template(std::string_view name);
+std::unexpected<SesError> ses_no_configuration_set(std::string_view name);
+std::unexpected<SesError> ses_too_busy();  // there is no memory for it
+
 void answer_ses(net::HttpResponse& response, SesAnswer answer);
 
 }  // namespace tabella::outbox

@@ -53,7 +53,7 @@ struct SesEmail {
 
 struct SesBulkEntry {
   SesDestination destination;
-  SesLabels labels;                                          // in place of the bulk's, if there are any
+  SesLabels labels;                                          // these go before the bulk's of the same name
   std::string data;                                          // these members go before the bulk's
   std::vector<std::pair<std::string, std::string>> headers;  // these go before the bulk's of the same name
 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "base/utf8.h"
 #include "outbox/rendering.h"
 #include "outbox/ses.h"
 
@@ -25,24 +26,23 @@ std::vector<std::string> envelope_recipients(const SesEmail& email) {
   };
   const auto& destination = email.destination;
   for (const auto* some : {&destination.to, &destination.cc, &destination.bcc}) add(*some);
-  if (addresses.empty() && email.raw) add(mime::recipients_of(*email.raw));
+  if (addresses.empty() && email.raw) add(mime::recipients_of(*email.raw, kSesMostRecipients));
   return addresses;
 }
 
 Checked<> check_sendable(const std::string& from, const Composed& composed,
-                         const std::vector<std::string>& recipients) {
+                         const std::vector<std::string>& recipients, size_t max_size) {
   if (recipients.empty())
     return invalid("There are no recipients, neither in Destination nor in the message's To, Cc and Bcc.");
   if (recipients.size() > kSesMostRecipients)
-    return invalid(fmt::format("The email has {} recipients; it may have {}: send several.",
-                               recipients.size(), kSesMostRecipients));
+    return invalid(fmt::format("The email has more than {} recipients: send several.", kSesMostRecipients));
   for (const auto& recipient : recipients)
     TABELLA_TRY(parse_ses_address("The message's recipient", recipient));
-  if (composed.content.size() > kSesMostMessage)
+  if (composed.content.size() > max_size)
     return invalid(
-        fmt::format("The message has {} bytes; it may have {}.", composed.content.size(), kSesMostMessage));
+        fmt::format("The message has {} bytes; it may have {}.", composed.content.size(), max_size));
   if (from.empty() && composed.from.empty())
-    return invalid("FromEmailAddress is missing, and the message has no From either.");
+    return invalid("FromEmailAddress is missing, and the message's From has no address.");
   return {};
 }
 
@@ -95,7 +95,7 @@ void SesApi::add_send_routes(Routes& routes) {
 SesApi::Answer SesApi::send_email(Call& call) {
   TABELLA_CO_ASSIGN(auto email, co_await read(call, &parse_send_email));
   TABELLA_CO_TRY(co_await check_configuration_set(email.configuration_set));
-  TABELLA_CO_TRY(co_await fill(email));
+  TABELLA_CO_TRY(co_await fill(call, email));
   TABELLA_CO_ASSIGN(const auto id, co_await send(std::move(email)));
   std::string json;
   JsonObjectWriter(json).string("MessageId", id);
@@ -105,6 +105,8 @@ SesApi::Answer SesApi::send_email(Call& call) {
 SesApi::Answer SesApi::send_bulk_email(Call& call) {
   TABELLA_CO_ASSIGN(auto bulk, co_await read(call, &parse_send_bulk_email));
   TABELLA_CO_ASSIGN(const auto all_fail, co_await prepare_bulk(bulk.email));
+  auto* memory = call.request.unpacked;
+  const auto counted = memory ? memory->size() : 0;
   std::string json;
   {
     JsonObjectWriter answer(json);
@@ -116,9 +118,10 @@ SesApi::Answer SesApi::send_bulk_email(Call& call) {
         result.string("Error", all_fail->message);
         continue;
       }
-      const auto sent = co_await send_entry(bulk.email, entry);
+      const auto sent = co_await send_entry(call, bulk.email, entry);
+      if (memory) memory->resize(counted);  // one after the other
       result.string("Status", sent ? "SUCCESS" : bulk_status(sent.error()));
-      result.string(sent ? "MessageId" : "Error", sent ? *sent : sent.error().message);
+      result.string(sent ? "MessageId" : "Error", sent ? *sent : to_valid_utf8(sent.error().message));
     }
   }
   co_return json;
@@ -135,43 +138,47 @@ awaitable<SesResult<std::optional<SesApi::BulkFailure>>> SesApi::prepare_bulk(Se
   TABELLA_CO_ASSIGN(auto found, co_await outbox_.templates().find(used.name));
   if (!found)
     co_return BulkFailure{.status = "TEMPLATE_NOT_FOUND",
-                          .message = fmt::format("Template {} does not exist.", used.name)};
+                          .message = ses_no_template(used.name).error().message};
   used.content = std::move(*found);
   used.name.clear();
   co_return std::nullopt;
 }
 
-SesApi::Answer SesApi::send_entry(const SesEmail& all, const Checked<SesBulkEntry>& entry) {
+SesApi::Answer SesApi::send_entry(Call& call, const SesEmail& all, const Checked<SesBulkEntry>& entry) {
   if (!entry) co_return std::unexpected(SesError(entry.error()));
-  TABELLA_CO_ASSIGN(auto email, ses_email_of(all, *entry));
-  TABELLA_CO_TRY(co_await fill(email));
+  TABELLA_CO_ASSIGN(auto email, co_await long_work_.run([&] { return ses_email_of(all, *entry); }));
+  TABELLA_CO_TRY(co_await fill(call, email));
   co_return co_await send(std::move(email));
 }
 
 awaitable<SesResult<void>> SesApi::check_configuration_set(const std::string& name) {
   if (name.empty()) co_return SesResult<void>{};
   TABELLA_CO_ASSIGN(const bool there, co_await sets_.exists(name));
-  if (!there) co_return ses_not_found(fmt::format("Configuration set {} does not exist.", name));
+  if (!there) co_return ses_no_configuration_set(name);
   co_return SesResult<void>{};
 }
 
 // Its template with its data, if it has one.
-awaitable<SesResult<void>> SesApi::fill(SesEmail& email) {
+awaitable<SesResult<void>> SesApi::fill(Call& call, SesEmail& email) {
   if (!email.with_template) co_return SesResult<void>{};
   auto& used = *email.with_template;
   if (!used.name.empty()) {
     TABELLA_CO_ASSIGN(auto found, co_await outbox_.templates().find(used.name));
-    if (!found) co_return ses_not_found(fmt::format("Template {} does not exist.", used.name));
+    if (!found) co_return ses_no_template(used.name);
     used.content = std::move(*found);
   }
-  TABELLA_CO_TRY(
-      co_await long_work_.run([&email, &used] { return render_into(email.draft, used.content, used.data); }));
-  co_return SesResult<void>{};
+  const auto work = [&]() -> SesResult<void> {
+    auto& draft = email.draft;
+    TABELLA_TRY(render_into(draft, used.content, used.data, max_size_));
+    return count_made(call, draft.subject.size() + (draft.text ? draft.text->size() : 0) +
+                                (draft.html ? draft.html->size() : 0));
+  };
+  co_return co_await long_work_.run(work);
 }
 
 SesApi::Answer SesApi::send(SesEmail email) {
   const auto id = make_uuid();
-  const auto recipients = envelope_recipients(email);
+  const auto recipients = co_await long_work_.run([&email] { return envelope_recipients(email); });
   const auto from = email.draft.from.address;
   email.draft.to = email.destination.to;
   email.draft.cc = email.destination.cc;
@@ -181,7 +188,7 @@ SesApi::Answer SesApi::send(SesEmail email) {
   else
     made = co_await composer_.compose(id, std::move(email.draft));
   TABELLA_CO_ASSIGN(auto composed, std::move(made));
-  TABELLA_CO_TRY(check_sendable(from, composed, recipients));
+  TABELLA_CO_TRY(check_sendable(from, composed, recipients, max_size_));
   auto sender = !email.bounces_to.empty() ? email.bounces_to : !from.empty() ? from : composed.from;
   TABELLA_CO_ASSIGN(const auto accepted,
                     co_await outbox_.accept({.id = id,

@@ -11,18 +11,14 @@ namespace {
 constexpr size_t kMostTemplateBody = 4u << 20;  // 500 KB, much of it escaped
 constexpr size_t kMostTemplatesListed = 100;    // as SES
 
-std::unexpected<SesError> no_template(const std::string& name) {
-  return ses_not_found(fmt::format("Template {} does not exist.", name));
-}
-
 // The message that a template makes. It has no sender yet, and a message cannot be composed without one.
 Checked<std::string> rendered_message(const EmailTemplate& email_template, const std::string& data,
-                                      TimePoint now) {
+                                      TimePoint now, size_t most) {
   constexpr std::string_view kNobody = "template@localhost";
   mime::Draft draft{.from = {.name = "", .address = std::string(kNobody)},
                     .message_id = mime::make_message_id("localhost"),
                     .date = now};
-  TABELLA_TRY(render_into(draft, email_template, data));
+  TABELLA_TRY(render_into(draft, email_template, data, most));
   TABELLA_ASSIGN(auto message, mime::compose(draft));
   const auto from = fmt::format("From: {}\r\n", kNobody);
   if (const auto at = message.bytes.find(from); at != std::string::npos) message.bytes.erase(at, from.size());
@@ -95,7 +91,7 @@ SesApi::Answer SesApi::update_email_template(Call& call) {
   TABELLA_CO_TRY(check_ses_name("TemplateName", changed.name));
   TABELLA_CO_TRY(co_await long_work_.run([&changed] { return check_template(changed); }));
   TABELLA_CO_ASSIGN(const bool there, co_await outbox_.templates().update(std::move(changed)));
-  if (!there) co_return no_template(call.path("TemplateName"));
+  if (!there) co_return ses_no_template(call.path("TemplateName"));
   co_return "{}";
 }
 
@@ -103,7 +99,7 @@ SesApi::Answer SesApi::get_email_template(Call& call) {
   const auto& name = call.path("TemplateName");
   TABELLA_CO_TRY(check_ses_name("TemplateName", name));
   TABELLA_CO_ASSIGN(const auto found, co_await outbox_.templates().find(name));
-  if (!found) co_return no_template(name);
+  if (!found) co_return ses_no_template(name);
   std::string json;
   {
     JsonObjectWriter answer(json);
@@ -120,7 +116,7 @@ SesApi::Answer SesApi::delete_email_template(Call& call) {
   const auto& name = call.path("TemplateName");
   TABELLA_CO_TRY(check_ses_name("TemplateName", name));
   TABELLA_CO_ASSIGN(const bool there, co_await outbox_.templates().remove(name));
-  if (!there) co_return no_template(name);
+  if (!there) co_return ses_no_template(name);
   co_return "{}";
 }
 
@@ -148,11 +144,14 @@ SesApi::Answer SesApi::test_render_email_template(Call& call) {
   TABELLA_CO_TRY(check_ses_name("TemplateName", name));
   TABELLA_CO_ASSIGN(const auto data, co_await read(call, &parse_test_render));
   TABELLA_CO_ASSIGN(const auto found, co_await outbox_.templates().find(name));
-  if (!found) co_return no_template(name);
+  if (!found) co_return ses_no_template(name);
   const auto now = outbox_.clock().now();
-  TABELLA_CO_ASSIGN(const auto message, co_await long_work_.run([&found, &data, now] {
-    return rendered_message(*found, data, now);
-  }));
+  const auto work = [&]() -> SesResult<std::string> {
+    TABELLA_ASSIGN(auto rendered, rendered_message(*found, data, now, max_size_));
+    TABELLA_TRY(count_made(call, rendered.size()));
+    return rendered;
+  };
+  TABELLA_CO_ASSIGN(const auto message, co_await long_work_.run(work));
   std::string json;
   JsonObjectWriter(json).string("RenderedTemplate", message);
   co_return json;

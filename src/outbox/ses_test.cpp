@@ -123,6 +123,21 @@ TEST(SesTemplates, DataOfOneEmailGoesBeforeThatOfAll) {
   EXPECT_FALSE(merge_template_data("[]", "{}"));
 }
 
+TEST(Hostile, DataOfTemplatesIsMergedInTimeByItsSize) {
+  std::string many;
+  for (int i = 0; i < 200'000; ++i) many += fmt::format("{}\"{}\":1", i ? "," : "", i);
+  const auto object = "{" + many + "}";
+  EXPECT_EQ(merge_template_data(object, object), object);
+}
+
+TEST(SesTemplates, AreNotFilledBeyondALimit) {
+  mime::Draft draft;
+  const EmailTemplate hello{.name = "n", .subject = "s", .text = "{{name}}{{name}}"};
+  EXPECT_TRUE(render_into(draft, hello, R"({"name": "12345"})", 10));
+  EXPECT_EQ(render_into(draft, hello, R"({"name": "123456"})", 10).error().message,
+            "The template's text: The rendered template is longer than 10 bytes.");
+}
+
 TEST(SesTemplates, AreFilledOrRefusedByPart) {
   mime::Draft draft;
   const EmailTemplate hello{

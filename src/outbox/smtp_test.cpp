@@ -25,6 +25,11 @@ TEST(Submission, RefusesHeadersOfItsOwnThatItDoesNotKnow) {
     EXPECT_FALSE(take_submission_headers(message)) << message;
 }
 
+TEST(Submission, RefusesHeadersOfItsOwnThatAreThereTwice) {
+  std::string message = "X-Outbox-Priority: low\r\nTo: a@b.c\r\nx-outbox-priority: low\r\n\r\n";
+  EXPECT_FALSE(take_submission_headers(message));
+}
+
 TEST(Submission, LeavesMessagesWithoutSuchHeadersAsTheyAre) {
   for (const std::string original : {"", "\r\n", "no headers at all", "A: b\r\n c\r\n\r\nbody", "A: b"}) {
     auto message = original;
@@ -54,11 +59,11 @@ TEST(Bounces, AnAddressIsReadOnlyWithItsMac) {
 TEST(Bounces, AreBelievedOnlyAboutRecipientsOfTheEmail) {
   using Action = mime::DeliveryStatus::Action;
   const std::vector<Recipient> recipients = {{.address = "Ann@x.org"}, {.address = "bob@x.org"}};
-  const mime::DeliveryReport report{
-      .recipients = {{.final_recipient = "ann@x.org", .action = Action::failed, .status = "5.1.1"},
-                     {.original_recipient = "bob@x.org", .action = Action::failed, .status = "4.4.7"},
-                     {.final_recipient = "stranger@x.org", .action = Action::failed, .status = "5.1.1"},
-                     {.final_recipient = "bob@x.org", .action = Action::delayed, .status = "4.4.1"}}};
+  const std::vector<mime::DeliveryStatus> report = {
+      {.final_recipient = "ann@x.org", .action = Action::failed, .status = "5.1.1"},
+      {.original_recipient = "bob@x.org", .action = Action::failed, .status = "4.4.7"},
+      {.final_recipient = "stranger@x.org", .action = Action::failed, .status = "5.1.1"},
+      {.final_recipient = "bob@x.org", .action = Action::delayed, .status = "4.4.1"}};
   const auto bounces = bounces_in(report, "id", recipients);
   ASSERT_EQ(bounces.size(), 2u);
   EXPECT_EQ(bounces[0].recipient, "Ann@x.org");
@@ -68,12 +73,17 @@ TEST(Bounces, AreBelievedOnlyAboutRecipientsOfTheEmail) {
 }
 
 TEST(Bounces, AForwardedEmailWithOneRecipientIsStillItsOwn) {
-  const mime::DeliveryReport report{.recipients = {{.final_recipient = "new@y.org",
-                                                    .action = mime::DeliveryStatus::Action::failed,
-                                                    .status = "5.1.1"}}};
-  const auto bounces = bounces_in(report, "id", {{.address = "ann@x.org"}});
+  const mime::DeliveryStatus failed{.final_recipient = "new@y.org", .status = "5.1.1"};
+  const std::vector<Recipient> recipients = {{.address = "ann@x.org"}};
+  const auto bounces = bounces_in({failed}, "id", recipients);
   ASSERT_EQ(bounces.size(), 1u);
   EXPECT_EQ(bounces[0].recipient, "ann@x.org");
+}
+
+TEST(Bounces, TellOfARecipientOnceHoweverOftenAReportNamesIt) {
+  const mime::DeliveryStatus failed{.final_recipient = "ann@x.org", .status = "5.1.1"};
+  const std::vector<Recipient> recipients = {{.address = "Ann@x.org"}, {.address = "bob@x.org"}};
+  EXPECT_EQ(bounces_in({1000, failed}, "id", recipients).size(), 1u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "outbox/submission.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,24 +56,26 @@ Reply refused(std::string_view why) { return {.code = 554, .text = fmt::format("
 
 Checked<SubmissionHeaders> take_submission_headers(std::string& message) {
   SubmissionHeaders headers;
-  for (size_t at = 0; at < message.size();) {
-    const auto rest = std::string_view(message).substr(at);
-    const auto length = field_length(rest);
-    if (length == 0) break;
+  std::set<std::string> taken;
+  std::string kept;
+  std::string_view rest = message;
+  while (const auto length = field_length(rest)) {
     const auto field = rest.substr(0, length);
     const auto colon = field.find(':');
     if (colon == std::string_view::npos) break;  // the body begins without an empty line
+    rest.remove_prefix(length);
     const auto name = lower(trim(field.substr(0, colon)));
     if (!name.starts_with(kOurHeaders)) {
-      at += length;
+      kept += field;
       continue;
     }
     auto value = field.substr(colon + 1);
     while (!value.empty() && is_space(value.back())) value.remove_suffix(1);
     while (!value.empty() && is_space(value.front())) value.remove_prefix(1);
     TABELLA_TRY(read_submission_header(name, value, headers));
-    message.erase(at, length);
+    if (!taken.insert(name).second) return invalid("a header that begins with X-Outbox- is there twice");
   }
+  message.replace(0, message.size() - rest.size(), kept);
   return headers;
 }
 

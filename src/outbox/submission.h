@@ -23,7 +23,7 @@ struct SubmissionHeaders {
   std::string callback = {};
 };
 
-// Takes our headers out of a message. A sentence if one of them is wrong, or not known.
+// Takes our headers out of a message. A sentence if one of them is wrong, not known, or there twice.
 Checked<SubmissionHeaders> take_submission_headers(std::string& message);
 
 // Thread-safe. Outlives the sessions.

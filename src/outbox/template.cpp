@@ -99,24 +99,14 @@ size_t length_of(std::string_view text) {
   return length;
 }
 
-std::string_view reference_for(char c) {
-  switch (c) {
-    case '&': return "&amp;";
-    case '<': return "&lt;";
-    case '>': return "&gt;";
-    case '"': return "&quot;";
-    case '\'': return "&#x27;";
-    case '`': return "&#x60;";
-    case '=': return "&#x3D;";
-    default: return {};
-  }
-}
+// In steps: looking at a text as long as a template, or its data, is no single one.
+size_t cost_of(std::string_view text) { return 1 + text.size() / 64; }
 
 // One rendering. Its output, and the steps it has taken, count against limits that hold for all of it: once
 // one is reached, or a value is missing, error_ is set and everything returns.
 class Renderer {
  public:
-  Renderer(Json data, Escape escape, size_t most) : root_(data), escape_(escape), most_(most) {}
+  Renderer(Json data, size_t most) : root_(data), most_(most) {}
 
   Checked<std::string> render(const TemplateProgram& program) {
     const Context context{.value = value_of(root_)};
@@ -130,8 +120,9 @@ class Renderer {
   void fail(std::string message) {
     if (!error_) error_ = Invalid{std::move(message)};
   }
-  void step() {
-    if (++steps_ > kMostSteps) fail("The template takes too many steps to render.");
+  void step(size_t cost = 1) {
+    steps_ += cost;
+    if (steps_ > kMostSteps) fail("The template takes too many steps to render.");
   }
 
   void run(const TemplateProgram& program, Scope scope) {
@@ -161,23 +152,10 @@ class Renderer {
     out_.append(text);
   }
 
-  void write_escaped(std::string_view text, bool escaped) {
-    if (!escaped) return write(text);
-    size_t plain = 0;
-    for (size_t i = 0; i < text.size() && !failed(); ++i) {
-      const auto reference = reference_for(text[i]);
-      if (reference.empty()) continue;
-      write(text.substr(plain, i - plain));
-      write(reference);
-      plain = i + 1;
-    }
-    write(text.substr(plain));
-  }
-
-  void write_value(const Value& value, bool escaped) {
+  void write_value(const Value& value) {
     if (const auto* boolean = std::get_if<bool>(&value)) return write(*boolean ? "true" : "false");
     if (const auto* number = std::get_if<size_t>(&value)) return write(std::to_string(*number));
-    if (const auto* text = std::get_if<std::string_view>(&value)) return write_escaped(*text, escaped);
+    if (const auto* text = std::get_if<std::string_view>(&value)) return write(*text);
     const auto* json = std::get_if<Json>(&value);
     if (!json) return;
     if (json->is_number()) return write(json->number_text());
@@ -186,14 +164,14 @@ class Renderer {
     for (JsonElements elements(*json); !failed() && elements.next(); first = false) {
       step();
       if (!first) write(",");
-      write_value(value_of(elements.value()), escaped);
+      write_value(value_of(elements.value()));
     }
   }
 
   void show(const TemplateNode& node, const Scope& scope) {
     const auto value = evaluate(node.expression, scope);
     if (std::holds_alternative<std::monostate>(value)) return missing(node.expression);
-    write_value(value, node.escaped && escape_ == Escape::html);
+    write_value(value);
   }
 
   void missing(const TemplateExpression& expression) {
@@ -205,6 +183,8 @@ class Renderer {
   }
 
   Value evaluate(const TemplateExpression& expression, const Scope& scope) {
+    step();
+    if (failed()) return {};
     if (!expression.lookup.empty()) {
       const auto container = evaluate(expression.lookup[0], scope);
       return member(container, name_of(evaluate(expression.lookup[1], scope)));
@@ -241,21 +221,28 @@ class Renderer {
       for (size_t up = 0; up < path.up && context; ++up) context = context->outer;
       if (!context) return {};
       value = context->value;
-      if (context->over && !path.names.empty()) {
-        const auto over =
-            std::ranges::find(*context->over, path.names[0], [](const auto& pair) { return pair.first; });
-        if (over != context->over->end()) {
-          value = over->second;
-          name = 1;
-        }
+      if (const auto* over = path.names.empty() ? nullptr : find_over(path.names[0], *context)) {
+        value = *over;
+        name = 1;
       }
     }
-    for (; name < path.names.size(); ++name) value = member(value, path.names[name]);
+    for (; name < path.names.size() && !failed(); ++name) value = member(value, path.names[name]);
     return value;
   }
 
-  static const Value* find_parameter(std::string_view name, const Scope& scope) {
+  const Value* find_over(std::string_view name, const Context& context) {
+    if (!context.over) return nullptr;
+    for (const auto& [given, value] : *context.over) {
+      step(cost_of(name));
+      if (failed()) return nullptr;
+      if (given == name) return &value;
+    }
+    return nullptr;
+  }
+
+  const Value* find_parameter(std::string_view name, const Scope& scope) {
     for (const auto* parameters = scope.parameters; parameters; parameters = parameters->outer) {
+      step(cost_of(name));
       if (parameters->names[0] == name) return &parameters->value;
       if (parameters->names.size() > 1 && parameters->names[1] == name) return &parameters->key;
     }
@@ -280,17 +267,21 @@ class Renderer {
       value = loop->first;
     else if (name == "last")
       value = loop->last;
-    for (size_t i = 1; i < path.names.size(); ++i) value = member(value, path.names[i]);
+    for (size_t i = 1; i < path.names.size() && !failed(); ++i) value = member(value, path.names[i]);
     return value;
   }
 
   // Each name that is passed over is a step: looking for the last one of many, again and again, takes its
   // time.
   Value member(const Value& container, std::string_view name) {
-    if (const auto* text = std::get_if<std::string_view>(&container); text && name == "length")
+    const auto cost = cost_of(name);
+    step(cost);
+    if (const auto* text = std::get_if<std::string_view>(&container); text && name == "length") {
+      step(cost_of(*text));
       return length_of(*text);
+    }
     if (const auto* object = container_of(container, Json::Kind::object)) {
-      for (JsonElements members(*object); !failed() && members.next(); step())
+      for (JsonElements members(*object); !failed() && members.next(); step(cost))
         if (members.key() == name) return value_of(members.value());
       return {};
     }
@@ -324,7 +315,8 @@ class Renderer {
   bool is_true(const TemplateNode& node, const Value& value, const Scope& scope) {
     if (!is_zero(value)) return !is_empty(value);
     return std::ranges::any_of(node.hash, [&](const auto& pair) {
-      return pair.first == "includeZero" && !is_empty(evaluate(pair.second, scope));
+      step();
+      return failed() || (pair.first == "includeZero" && !is_empty(evaluate(pair.second, scope)));
     });
   }
 
@@ -383,10 +375,12 @@ class Renderer {
     }
   }
 
-  static const TemplateProgram* find_partial(std::string_view name, const Scope& scope) {
-    for (const auto* partials = scope.partials; partials; partials = partials->outer)
+  const TemplateProgram* find_partial(std::string_view name, const Scope& scope) {
+    for (const auto* partials = scope.partials; partials; partials = partials->outer) {
+      step(cost_of(name));
       if (const auto found = partials->program.partials.find(name); found != partials->program.partials.end())
         return found->second;
+    }
     return nullptr;
   }
 
@@ -394,7 +388,10 @@ class Renderer {
     const auto* partial = find_partial(node.text, scope);
     if (!partial) return fail(fmt::format("The partial {} could not be found.", node.text));
     std::vector<std::pair<std::string_view, Value>> over;
-    for (const auto& [name, expression] : node.hash) over.emplace_back(name, evaluate(expression, scope));
+    for (const auto& [name, expression] : node.hash) {
+      if (failed()) return;
+      over.emplace_back(name, evaluate(expression, scope));
+    }
     Context context{.value = scope.context->value, .over = scope.context->over, .outer = scope.context};
     if (node.has_expression) context = {.value = evaluate(node.expression, scope), .outer = scope.context};
     if (!over.empty()) context.over = &over;
@@ -408,17 +405,16 @@ class Renderer {
   void indent(size_t begin, std::string_view blanks) {
     const auto written = out_.substr(begin);
     out_.resize(begin);
-    for (size_t at = 0; at < written.size() && !failed();) {
-      step();
-      const auto end = std::min(written.find('\n', at), written.size() - 1) + 1;
+    for (std::string_view left = written; !left.empty() && !failed();) {
+      const auto line = left.substr(0, std::min(left.find('\n'), left.size() - 1) + 1);
+      step(cost_of(line));
       write(blanks);
-      write(std::string_view(written).substr(at, end - at));
-      at = end;
+      write(line);
+      left.remove_prefix(line.size());
     }
   }
 
   const Json root_;
-  const Escape escape_;
   const size_t most_;
   std::string out_;
   size_t steps_ = 0;
@@ -433,8 +429,8 @@ Checked<Template> Template::parse(std::string_view text) {
   return Template(std::shared_ptr<const TemplateProgram>(std::move(program)));
 }
 
-Checked<std::string> Template::render(JsonValue data, Escape escape, size_t most) const {
-  return Renderer(data, escape, most).render(*program_);
+Checked<std::string> Template::render(JsonValue data, size_t most) const {
+  return Renderer(data, most).render(*program_);
 }
 
 }  // namespace tabella::outbox

@@ -4,8 +4,8 @@
 // other than inline, helpers of one's own.
 //
 // As SES does it and handlebars.js does not, a value that is not in the data is an error and not an empty
-// text; {{#if}},
-// {{#unless}}, {{#with}} and sections take it for false. SES escapes nothing, whatever the braces
+// text; {{#if}}, {{#unless}}, {{#with}} and sections take it for false. SES escapes nothing, whatever the
+// braces
 // ("SES doesn't escape HTML content when rendering the HTML template", its guide to advanced personalization
 // says).
 //
@@ -24,11 +24,6 @@ namespace tabella::outbox {
 
 struct TemplateProgram;
 
-enum class Escape {
-  none,  // as SES
-  html,  // {{a}} as handlebars.js escapes it; {{{a}}} and {{&a}} as they are
-};
-
 class Template {
  public:
   // In time that grows with the length of the text. Refuses what cannot be read, and blocks that are nested
@@ -37,8 +32,9 @@ class Template {
 
   // "Attribute 'name' is not present in the rendering data." if it is not. Refuses to write more than `most`
   // bytes, or to take more than a million steps for it: loops within loops over the same list could go on for
-  // ever.
-  Checked<std::string> render(JsonValue data, Escape escape, size_t most) const;
+  // ever. Whatever takes time is a step: each tag, each name and value that is looked at, and 64 bytes of a
+  // long one.
+  Checked<std::string> render(JsonValue data, size_t most) const;
 
  private:
   explicit Template(std::shared_ptr<const TemplateProgram> program) : program_(std::move(program)) {}

@@ -53,7 +53,6 @@ class TemplateParser {
   // The tag whose front was read last.
   struct Tag {
     Sigil sigil = Sigil::none;
-    bool escaped = true;
     TemplateStrip strip = {};
   };
 
@@ -141,9 +140,8 @@ class TemplateParser {
       tag_.sigil = Sigil::comment;
     } else if (accept("{")) {
       tag_.sigil = Sigil::triple;
-      tag_.escaped = false;
     } else if (accept("&")) {
-      tag_.escaped = false;
+      // Not to be escaped: nothing is.
     } else if (accept("#>")) {
       fail("partial blocks are not supported");
     } else if (accept("#*")) {
@@ -215,7 +213,6 @@ class TemplateParser {
 
   void parse_mustache(TemplateNode& node) {
     node.kind = Kind::mustache;
-    node.escaped = tag_.escaped;
     const bool triple = tag_.sigil == Sigil::triple;
     node.expression = parse_call();
     read_tag_end(node.strip, triple ? "}}}" : "}}");

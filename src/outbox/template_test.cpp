@@ -12,11 +12,11 @@ constexpr std::string_view kTemplateData =
   "map": {"k": "v", "l": 2}, "zero": 0, "no": false, "yes": true, "empty": [], "blank": "", "price": 1.50,
   "large": 18446744073709551615, "tiny": 0.00001, "two words": "2"})";
 
-std::string rendered(std::string_view text, Escape escape = Escape::none, size_t most = 10'000) {
+std::string rendered(std::string_view text, size_t most = 10'000, std::string_view data = kTemplateData) {
   JsonDocument document;
   const auto parsed = Template::parse(text);
   if (!parsed) return parsed.error().message;
-  const auto result = parsed->render(*document.parse(kTemplateData), escape, most);
+  const auto result = parsed->render(*document.parse(data), most);
   return result ? *result : result.error().message;
 }
 
@@ -29,9 +29,8 @@ TEST(Templates, ShowValuesByTheirPaths) {
             "1.5 18446744073709551615 0.00001 true false [] Sports,Travel [object Object]");
 }
 
-TEST(Templates, EscapeOnlyWhereTheyAreAskedTo) {
+TEST(Templates, EscapeNothing) {
   EXPECT_EQ(rendered("{{name}} {{{name}}} {{&name}}"), "Ann <a@x> Ann <a@x> Ann <a@x>");
-  EXPECT_EQ(rendered("{{name}} {{{name}}} {{&name}}", Escape::html), "Ann &lt;a@x&gt; Ann <a@x> Ann <a@x>");
 }
 
 TEST(Templates, RefuseWhatIsNotInTheData) {
@@ -129,7 +128,35 @@ TEST(Hostile, TemplatesAreBounded) {
             "The template's blocks and partials are nested too deep.");
   EXPECT_EQ(rendered("{{#*inline 'x'}}{{> x}}{{> x}}{{/inline}}{{> x}}"),
             "The template's blocks and partials are nested too deep.");
-  EXPECT_EQ(rendered("12345678901", Escape::none, 10), "The rendered template is longer than 10 bytes.");
+  EXPECT_EQ(rendered("12345678901", 10), "The rendered template is longer than 10 bytes.");
+}
+
+TEST(Hostile, TemplatesCannotMakeOneStepTakeLong) {
+  constexpr std::string_view kTooMany = "The template takes too many steps to render.";
+  constexpr size_t kMost = 100u << 20;
+  std::string list = "0", same, names, members;
+  for (int i = 1; i < 300; ++i) list += ",0";
+  for (int i = 0; i < 100'000; ++i) {
+    same += " a=1";
+    names += ".b";
+    members += fmt::format(" a{}=1", i);
+  }
+  const auto data = fmt::format(R"({{"l":[{}],"s":"{}","{}":1}})", list, std::string(200'000, 's'),
+                                std::string(50'000, 'n'));
+  const auto looped = [&](std::string_view body) {
+    return rendered(fmt::format("{{{{#*inline 'p'}}}}{{{{/inline}}}}{{{{#each l}}}}{}{{{{/each}}}}", body),
+                    kMost, data);
+  };
+  EXPECT_EQ(looped("{{#each @root.l}}{{@root.s.length}}{{/each}}"), kTooMany);
+  EXPECT_EQ(looped("{{> p" + same + "}}"), kTooMany);
+  EXPECT_EQ(looped("{{#if @root.a" + names + "}}{{/if}}"), kTooMany);
+  EXPECT_EQ(looped("{{#if this" + same + "}}{{/if}}"), kTooMany);
+  EXPECT_EQ(looped("{{#each @root.l}}{{@root." + std::string(50'000, 'n') + "}}{{/each}}"), kTooMany);
+  EXPECT_EQ(looped("{{#each @root.l}}{{#if (lookup @root @root.s)}}{{/if}}{{/each}}"), kTooMany);
+  EXPECT_EQ(rendered("{{#*inline 'q'}}{{#each @root.l}}{{#if ../z}}{{/if}}{{/each}}{{/inline}}{{> q" +
+                         members + "}}",
+                     kMost, data),
+            kTooMany);
 }
 
 }  // namespace

@@ -51,7 +51,6 @@ struct TemplateNode {
 
   TemplateExpression expression = {};  // of a mustache, a block; of a partial: its context
   bool has_expression = false;         // of a partial
-  bool escaped = true;                 // of a mustache
   std::vector<std::pair<std::string, TemplateExpression>> hash = {};  // name=value
 
   Block block = Block::section;

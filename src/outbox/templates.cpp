@@ -20,6 +20,7 @@ constexpr const char* kTemplate = "#template";
 constexpr const char* kTemplateBody = "#template-body";
 constexpr size_t kBodyPiece = 350 * 1024;
 constexpr size_t kMostTemplate = 500 * 1024;  // as SES
+constexpr size_t kMostSubject = kBodyPiece;
 constexpr int kBodyPieces = 2;
 static_assert(kBodyPieces * kBodyPiece >= kMostTemplate);
 
@@ -55,6 +56,9 @@ void add_bodies(std::vector<store::TransactWrite>& writes, const std::string& ta
 }
 
 store::Result<> check_size(const EmailTemplate& email_template) {
+  if (const auto size = email_template.subject.size(); size > kMostSubject)
+    return store::refuse(
+        fmt::format("the template's subject has {} bytes; it may have {}", size, kMostSubject));
   const auto size = email_template.subject.size() + email_template.text.value_or("").size() +
                     email_template.html.value_or("").size();
   if (size <= kMostTemplate) return {};

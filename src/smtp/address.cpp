@@ -48,7 +48,7 @@ bool is_address(std::string_view text) {
   if (text.empty() || text.size() > kLongest) return false;
   const auto at = text.rfind('@');
   const auto mailbox = text.substr(0, at);
-  const bool quoted = mailbox.size() >= 2 && mailbox.front() == '"' && mailbox.back() == '"';
+  const bool quoted = is_quoted_string(mailbox);
   const auto harmless = [](std::string_view part, bool blanks) {
     return std::ranges::all_of(part, [blanks](char c) {
       const auto u = static_cast<unsigned char>(c);

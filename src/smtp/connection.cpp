@@ -34,16 +34,10 @@ constexpr size_t kLongestReply = 64 * 1024;
 constexpr size_t kMostLines = 1000;
 constexpr size_t kKeptOfReply = 500;
 
-// For logs and JSON: whatever the server put into it.
-std::string printable(std::string_view text) {
-  auto result = to_valid_utf8(text.substr(0, kKeptOfReply));
+// As much of it as is kept.
+std::string shown_reply(std::string_view text) {
+  auto result = printable(text.substr(0, kKeptOfReply));
   result.resize(valid_utf8_length(std::string_view(result).substr(0, kKeptOfReply)));
-  for (size_t i = 0; i < result.size(); ++i) {
-    const auto c = static_cast<unsigned char>(result[i]);
-    const bool second_set = c == 0xc2 && static_cast<unsigned char>(result[i + 1]) < 0xa0;
-    if (c < 0x20 || c == 0x7f) result[i] = ' ';
-    if (second_set) result.replace(i, 2, " ");
-  }
   return std::string(trim(result));
 }
 
@@ -239,7 +233,7 @@ awaitable<std::expected<ClientConnection::Endpoints, Outcome>> ClientConnection:
   co_return std::unexpected(Outcome{.kind = Kind::refused,
                                     .step = Step::connect,
                                     .enhanced = "5.7.1",
-                                    .reply = printable(permitted.error())});
+                                    .reply = shown_reply(permitted.error())});
 }
 
 awaitable<Opened> ClientConnection::greet() {
@@ -450,7 +444,7 @@ Outcome ClientConnection::said(Step step) const {
           .step = step,
           .code = reply_.code,
           .enhanced = std::string(enhanced_code(reply_.text)),
-          .reply = printable(
+          .reply = shown_reply(
               fmt::format("{} {}", reply_.code, std::string_view(reply_.text).substr(0, kKeptOfReply)))};
 }
 
@@ -462,14 +456,15 @@ Outcome ClientConnection::broke(Step step, Kind kind) const {
   return {.kind = kind,
           .step = step,
           .enhanced = trouble_ == Trouble::nonsense ? "4.5.0" : "4.4.2",
-          .reply = printable(fmt::format("{} {}", destination_.host, what))};
+          .reply = shown_reply(fmt::format("{} {}", destination_.host, what))};
 }
 
 std::unexpected<Outcome> ClientConnection::failed(Step step, std::string_view enhanced,
                                                   std::string_view sentence) const {
   const auto late = fmt::format("{} did not answer in time", destination_.host);
-  return std::unexpected(Outcome{
-      .step = step, .enhanced = std::string(enhanced), .reply = printable(line_->expired ? late : sentence)});
+  return std::unexpected(Outcome{.step = step,
+                                 .enhanced = std::string(enhanced),
+                                 .reply = shown_reply(line_->expired ? late : sentence)});
 }
 
 }  // namespace tabella::smtp

@@ -159,8 +159,8 @@ TEST(SmtpSession, WantsTheCommandsInOrder) {
 }
 
 TEST(SmtpSession, RefusesAddressesThatCannotBeRead) {
-  for (const auto* address :
-       {"FROM:<a@x.org", "FROM:<a b@x.org>", "FROM:<a@>", "FROM:<@x.org>", "FRM:<a@x.org>", "FROM:"})
+  for (const auto* address : {"FROM:<a@x.org", "FROM:<a b@x.org>", "FROM:<a@>", "FROM:<@x.org>",
+                              "FRM:<a@x.org>", "FROM:", R"(FROM:<"a"b"@x.org>)", R"(FROM:<"a\"@x.org>)"})
     EXPECT_EQ(talk({std::string("EHLO me\r\nMAIL ") + address + "\r\n"}).last(), "501") << address;
   EXPECT_EQ(talk({"EHLO me\r\nMAIL FROM:<a@x.org> FOO=1\r\n"}).last(), "555");
   EXPECT_EQ(talk({"EHLO me\r\nMAIL FROM:<a@x.org>\r\nRCPT TO:<>\r\n"}).last(), "501");

@@ -8,9 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tabella;
-  const auto report = mime::parse_delivery_report({reinterpret_cast<const char*>(data), size});
-  if (!report) return 0;
-  for (const auto& recipient : report->recipients) {
+  for (const auto& recipient : mime::parse_delivery_report({reinterpret_cast<const char*>(data), size})) {
     if (recipient.original_recipient.empty() && recipient.final_recipient.empty()) std::abort();
     if (!is_valid_utf8(recipient.diagnostic) || !is_valid_utf8(recipient.final_recipient)) std::abort();
   }

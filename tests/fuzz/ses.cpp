@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "outbox/rendering.h"
 #include "outbox/ses_requests.h"
 
 namespace {

@@ -512,7 +512,7 @@ class Submission(unittest.TestCase):
         with Receiver() as receiver, self.logged_in() as client:
             client.mail("a@example.com")
             client.rcpt("b@example.org")
-            code, reply = client.data(f"X-Outbox-Priority: high\r\nX-Outbox-Callback: {receiver.url}\r\nX-Outbox-Send-At: {at(1.5)}\r\nSubject: ours\r\nBcc: c@example.org\r\n\r\nx\r\n")
+            code, reply = client.data(f"X-Outbox-Priority: high\r\nX-Outbox-Callback: {receiver.url}\r\nX-Outbox-Send-At: {at(1.5)}\r\nFrom: a@example.com\r\nSubject: ours\r\nBcc: c@example.org\r\n\r\nx\r\n")
             self.assertEqual(code, 250, reply)
             identifier = reply.decode().split()[-1]
             self.assertEqual(self.server.show(identifier)["message"]["priority"], "high")
@@ -523,9 +523,11 @@ class Submission(unittest.TestCase):
             self.assertNotIn(b"X-Outbox", raw)
             self.assertIsNone(parsed(raw)["Bcc"])
             self.assertEqual(parsed(raw)["Message-ID"].split("@")[0], "<" + identifier)
-            for header in ("X-Outbox-Priority: soon", "X-Outbox-Send-At: soon", "X-Outbox-Nothing: 1"):
+            for header in ("X-Outbox-Priority: soon", "X-Outbox-Send-At: soon", "X-Outbox-Nothing: 1", "X-Outbox-Priority: low\r\nX-Outbox-Priority: low"):
                 with self.assertRaises(smtplib.SMTPDataError):
-                    client.sendmail("a@example.com", "b@example.org", header + "\r\nSubject: x\r\n\r\nx\r\n")
+                    client.sendmail("a@example.com", "b@example.org", header + "\r\nFrom: a@example.com\r\nSubject: x\r\n\r\nx\r\n")
+            with self.assertRaises(smtplib.SMTPDataError):
+                client.sendmail("a@example.com", "b@example.org", "Subject: nobody's\r\n\r\nx\r\n")
 
     def test_a_message_goes_out_byte_for_byte(self):
         raw = (b"Received: from somewhere\r\nFrom: a@example.com\r\nSubject: =?utf-8?q?as_it_is?=\r\n  folded\r\nMessage-ID: <own@example.com>\r\n"
@@ -608,7 +610,7 @@ class Ssrf(OnOneServer):
             client.ehlo()
             client.mail("a@example.com")
             client.rcpt("b@example.org")
-            code, reply = client.data("X-Outbox-Callback: http://169.254.169.254/latest\r\nSubject: x\r\n\r\nx\r\n")
+            code, reply = client.data("X-Outbox-Callback: http://169.254.169.254/latest\r\nFrom: a@example.com\r\nSubject: x\r\n\r\nx\r\n")
             if code == 250:  # then it is refused when it would be called
                 identifier = reply.decode().split()[-1]
                 self.server.wait_for(identifier, "CALLING-SENT-CALLBACK")
