@@ -149,12 +149,12 @@ Async<int> run(Outbox& outbox, const OutboxOptions& options) {
 
 Async<int> act_on_outbox(store::Store& store, const Clock& clock, const OutboxOptions& options) {
   const auto& prefix = options.store.table_prefix;
-  const outbox::ServiceOptions service{.messages = prefix + "tabella-outbox-messages",
-                                       .worker = "command line"};
+  const outbox::ServiceOptions service{.messages = outbox::messages_table(prefix), .worker = "command line"};
   std::unique_ptr<outbox::Backend> backend;
   if (options.database.empty()) {
-    backend = std::make_unique<outbox::StoreBackend>(store, clock, prefix + options.table, service.messages,
-                                                     service.worker);
+    // Like another program's: whoever serves notices what was changed, and tells its callback.
+    backend =
+        std::make_unique<outbox::StoreBackend>(store, clock, prefix + options.table, service.messages, "");
   } else {
     const auto url = outbox::parse_mysql_url(options.database);
     if (!url) co_return fail_with("--outbox-database: " + url.error());

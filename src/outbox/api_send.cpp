@@ -155,7 +155,7 @@ Async<Accepted> Api::submit(Payload payload, JsonValue value) {
     TABELLA_CO_TRY(co_await keep_payload(submission, std::move(json)));
     co_return co_await parts_.outbox.accept(std::move(submission));
   }
-  TABELLA_CO_TRY(co_await render(parts_.outbox.templates(), payload));
+  TABELLA_CO_TRY(co_await render(parts_.outbox.templates(), payload, parts_.long_work));
   auto composed = co_await parts_.composer.compose(payload.id, std::move(payload.draft));
   if (!composed) co_return store::refuse(composed.error().message);
   if (composed->content.size() > parts_.max_size)

@@ -62,7 +62,7 @@ awaitable<IntakeResult> Intake::take(Email& email, Message& message) {
   if (!value) co_return invalid_payload("the payload is no JSON");
   auto payload = parse_payload(*value);
   if (!payload) co_return invalid_payload(payload.error().message);
-  if (auto rendered = co_await render(parts_.outbox.templates(), *payload); !rendered) {
+  if (auto rendered = co_await render(parts_.outbox.templates(), *payload, parts_.long_work); !rendered) {
     if (rendered.error().code == store::ErrorCode::validation)
       co_return invalid_payload(rendered.error().message);
     co_return try_later(rendered.error().message);

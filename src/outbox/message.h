@@ -110,6 +110,8 @@ inline constexpr const char* kByDue = "by_due";
 // Parts of the index, for each priority. Changing it leaves work in parts that are no more: do not.
 inline constexpr int kWorkShards = 4;
 
+// The name of the table, and the table.
+inline std::string messages_table(const std::string& prefix) { return prefix + "tabella-outbox-messages"; }
 store::TablePlan messages_plan(const std::string& table);
 
 // Where a message's work is listed.

@@ -34,7 +34,6 @@ namespace {
 
 namespace asio = boost::asio;
 
-std::string messages_table(const std::string& prefix) { return prefix + "tabella-outbox-messages"; }
 std::string keys_table(const std::string& prefix) { return prefix + "tabella-outbox-keys"; }
 std::string emails_table(const std::string& prefix, const Options& options) { return prefix + options.table; }
 
@@ -248,7 +247,7 @@ void OutboxSystem::start(house::House& house) {
                                           .long_work = house.long_work,
                                           .max_size = options_.max_size,
                                           .stale = options_.stale});
-  ses_ = std::make_unique<SesApi>(parts.outbox, parts.composer, house.long_work);
+  ses_ = std::make_unique<SesApi>(parts.outbox, parts.composer, house.long_work, options_.max_size);
   follow_tables(house);
   listen(house);
   // What does not end in time is destroyed with the worker, and needs the parts until then.
