@@ -37,6 +37,8 @@ constexpr int64_t kClockMargin = 2'000;       // milliseconds that a lease of ot
 // and when it comes by from time to time.
 constexpr size_t kMostSkipped = 200;
 constexpr size_t kMostSkippedAtRest = 5'000;
+constexpr milliseconds kSeenBefore = std::chrono::minutes{10};
+constexpr std::chrono::seconds kThoroughEvery{20};
 constexpr size_t kMostIntakes = 16;             // at once
 constexpr size_t kKeptInMemory = 256 * 1024;    // of one message's content, while it waits
 constexpr std::chrono::seconds kResumeFor{10};  // for how long others may still pause by what they knew
@@ -80,15 +82,19 @@ std::string worst_of(const std::vector<AttemptResult>& results) {
 }
 
 // An attempt that nobody has written down: its process died in the middle of it.
-Attempt lost_attempt(const Message& message, TimePoint now) {
-  Attempt attempt{
-      .number = message.attempts, .outcome = "unknown", .began = now, .ended = now, .worker = message.owner};
-  for (const auto& recipient : message.recipients)
-    if (recipient.result == Result::waiting)
-      attempt.results.push_back(
-          {.address = recipient.address,
-           .outcome = "unknown",
-           .reply = "the process that was sending it ended before it was written down"});
+Attempt lost_attempt(const Message& message, std::string worker, TimePoint began, TimePoint now) {
+  Attempt attempt{.number = message.attempts,
+                  .outcome = "unknown",
+                  .began = began,
+                  .ended = now,
+                  .worker = std::move(worker)};
+  for (const auto& recipient : message.recipients) {
+    if (recipient.result != Result::waiting) continue;
+    attempt.repeated = attempt.repeated || recipient.may_have_it;
+    attempt.results.push_back({.address = recipient.address,
+                               .outcome = "unknown",
+                               .reply = "the process that was sending it ended before it was written down"});
+  }
   return attempt;
 }
 
@@ -118,6 +124,7 @@ struct Dispatcher::Work {
   Elapsed renewed{};
   bool lost = false;                  // others have it now
   std::string destination = {};       // whose lane it is in
+  std::string owner_before = {};      // who had it last; empty: nobody
   std::set<std::string> paused = {};  // domains that nothing is sent to now
 
   Message& message() { return held.message; }
@@ -184,6 +191,9 @@ awaitable<void> Dispatcher::run() {
   while (!stopping_) {
     look_asked_ = false;
     most_skipped_ = at_rest ? kMostSkippedAtRest : kMostSkipped;
+    const auto now = outbox_.clock().elapsed();
+    thorough_ = now - last_thorough_ > kThoroughEvery;
+    if (thorough_) last_thorough_ = now;
     const auto next = co_await look();
     auto rest = options_.poll;
     if (next) rest = std::clamp(milliseconds(*next - outbox_.now()), kShortestRest, rest);
@@ -255,15 +265,19 @@ awaitable<std::optional<int64_t>> Dispatcher::look() {
   co_return next ? *next : std::nullopt;
 }
 
+// What came due long ago was seen by a look before, or is found by the next one that is thorough: entries
+// that are gone lie there, and cost time.
 Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
+  const auto since = thorough_ ? 0 : until - kSeenBefore.count();
   // Where the last look ended because too many were passed over.
   auto from = std::exchange(look_from_[shard], std::nullopt);
+  if (from && store::number_of(*from, "due") < since) from.reset();
   size_t skipped = 0;
   do {
     store::QueryRequest query = store::Query(table())
                                     .index(kByDue)
                                     .partition("shard", shard)
-                                    .where(store::at_most("due", until))
+                                    .where(store::between("due", since, until))
                                     .limit(kPage);
     query.options.start_key = std::move(from);
     TABELLA_CO_ASSIGN(auto page, co_await outbox_.store().query(std::move(query)));
@@ -346,12 +360,17 @@ Async<bool> Dispatcher::claim(const DueMessage& row, Work& work) {
   if (!message) co_return false;
   TABELLA_CO_ASSIGN(auto email, co_await outbox_.backend().find(row.id));
   if (!row.owner.empty() && row.owner != me()) ++taken_over_;
+  work.owner_before = row.owner;
   work.held.message = std::move(*message);
   // Not there: it was never acknowledged, is long over, or is just being created.
   if (!email) {
     auto& row_of_none = work.message();
-    if (outbox_.clock().now() - row_of_none.created < kSurelyCreated)
-      outbox_.make_due(row_of_none, outbox_.now() + kAfterTrouble.count());
+    const auto age = outbox_.clock().now() - row_of_none.created;
+    if (age < kSurelyCreated)
+      outbox_.make_due(
+          row_of_none,
+          outbox_.now() +
+              std::clamp(std::chrono::floor<milliseconds>(age), milliseconds{20}, kAfterTrouble).count());
     else
       row_of_none.shard.clear();
     TABELLA_CO_TRY(co_await update(row_of_none));
@@ -536,7 +555,8 @@ awaitable<void> Dispatcher::handle_interrupted(WorkPtr work) {
       for (const auto& attempt : (*life)->attempts)
         if (attempt.number == message.attempts) co_return co_await conclude(std::move(work), attempt);
     ++unknown_;
-    co_return co_await conclude(std::move(work), lost_attempt(message, outbox_.clock().now()));
+    co_return co_await conclude(
+        std::move(work), lost_attempt(message, work->owner_before, email.updated_at, outbox_.clock().now()));
   }
   const auto stale_at = email.updated_at + options_.stale;
   if (stale_at > outbox_.clock().now()) co_return co_await put_off(work, epoch_milliseconds(stale_at));
@@ -544,7 +564,8 @@ awaitable<void> Dispatcher::handle_interrupted(WorkPtr work) {
   if (message.recipients.empty()) co_await intake_.read_eml(email, message);
   if (!message.recipients.empty()) {
     ++message.attempts;
-    co_return co_await conclude(std::move(work), lost_attempt(message, outbox_.clock().now()));
+    co_return co_await conclude(
+        std::move(work), lost_attempt(message, work->owner_before, email.updated_at, outbox_.clock().now()));
   }
   outbox_.make_due(message, outbox_.now());
   const auto reason =

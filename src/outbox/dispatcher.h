@@ -142,6 +142,8 @@ class Dispatcher {
   boost::asio::steady_timer sleep_;
   std::map<std::string, std::optional<item::Item>> look_from_;  // by shard: where the next look goes on
   size_t most_skipped_ = 0;
+  bool thorough_ = true;
+  Elapsed last_thorough_ = Elapsed::min() / 2;
   size_t intakes_ = 0;
   bool more_ = false;  // there was more to do than there was room for
   bool woken_ = false;

@@ -27,5 +27,5 @@ int main(int argc, char** argv) {
     return 0;
   }
   const auto message = all_of(std::cin);
-  std::cout << key->sign(message, std::chrono::system_clock::now(), std::chrono::hours(24)) << message;
+  std::cout << key->sign(message, std::chrono::system_clock::now()) << message;
 }
