@@ -288,7 +288,7 @@ TEST(Outbound, ChecksWhereRedirectsLead) {
   Outbound outbound({.rules = {.allowed = {"localhost"}, .loopback = false}});
   for (const auto* path : {"/metadata", "/number", "/"})
     EXPECT_TRUE(begins(get_through(outbound, server.url(path, "localhost")), "refused: ")) << path;
-  EXPECT_TRUE(begins(get_through(outbound, server.url("/scheme", "localhost")), "failed: "));
+  EXPECT_TRUE(begins(get_through(outbound, server.url("/scheme", "localhost")), "refused: "));
   const auto reply = send(outbound, {.url = server.url("/"), .redirects = 3, .trusted = true});
   EXPECT_TRUE(begins(describe(reply), "refused: ")) << "trust is for what was named, not for where it leads";
 }

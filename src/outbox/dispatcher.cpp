@@ -555,8 +555,8 @@ awaitable<void> Dispatcher::handle_interrupted(WorkPtr work) {
       for (const auto& attempt : (*life)->attempts)
         if (attempt.number == message.attempts) co_return co_await conclude(std::move(work), attempt);
     ++unknown_;
-    co_return co_await conclude(
-        std::move(work), lost_attempt(message, work->owner_before, email.updated_at, outbox_.clock().now()));
+    auto lost = lost_attempt(message, work->owner_before, email.updated_at, outbox_.clock().now());
+    co_return co_await conclude(std::move(work), std::move(lost));
   }
   const auto stale_at = email.updated_at + options_.stale;
   if (stale_at > outbox_.clock().now()) co_return co_await put_off(work, epoch_milliseconds(stale_at));
@@ -564,8 +564,8 @@ awaitable<void> Dispatcher::handle_interrupted(WorkPtr work) {
   if (message.recipients.empty()) co_await intake_.read_eml(email, message);
   if (!message.recipients.empty()) {
     ++message.attempts;
-    co_return co_await conclude(
-        std::move(work), lost_attempt(message, work->owner_before, email.updated_at, outbox_.clock().now()));
+    auto lost = lost_attempt(message, work->owner_before, email.updated_at, outbox_.clock().now());
+    co_return co_await conclude(std::move(work), std::move(lost));
   }
   outbox_.make_due(message, outbox_.now());
   const auto reason =

@@ -39,13 +39,13 @@ TEST(MysqlPosition, ForgetsIdsThatTurnedUp) {
 
 TEST(MysqlPosition, JoinsTheNearestOfTooManyGaps) {
   MysqlPosition position;
-  for (int64_t id = 100; id <= 1600; id += 100) position.pass(id, 0);
-  position.pass(1602, 7);
-  ASSERT_EQ(position.gaps.size(), 16u);
-  EXPECT_EQ(position.gaps.back().last, 1601) << "nothing is lost of it";
-  position.pass(5000, 7);
-  EXPECT_EQ(position.gaps.size(), 16u);
-  EXPECT_EQ(position.gaps.back().last, 4999);
+  for (int64_t id = 100; id <= 6400; id += 100) position.pass(id, 0);
+  position.pass(6402, 7);
+  ASSERT_EQ(position.gaps.size(), 64u);
+  EXPECT_EQ(position.gaps.back().last, 6401) << "nothing is lost of it";
+  position.pass(9000, 7);
+  EXPECT_EQ(position.gaps.size(), 64u);
+  EXPECT_EQ(position.gaps.back().last, 8999);
 }
 
 TEST(MysqlPosition, IsReadAsItWasWritten) {
