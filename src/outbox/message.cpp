@@ -131,6 +131,12 @@ std::string work_shard(Priority priority, int number) {
 std::string work_shard(const Message& message) {
   return work_shard(message.priority, static_cast<int>(crc32(message.id) % kWorkShards));
 }
+std::vector<std::string> all_work_shards() {
+  std::vector<std::string> shards;
+  for (const auto priority : {Priority::high, Priority::normal, Priority::low})
+    for (int number = 0; number < kWorkShards; ++number) shards.push_back(work_shard(priority, number));
+  return shards;
+}
 std::string paused_shard(std::string_view destination) { return fmt::format("paused-{}", destination); }
 
 item::Item message_key(const std::string& id) { return Row().set("id", id).set("part", "message"); }

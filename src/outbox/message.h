@@ -117,6 +117,7 @@ store::TablePlan messages_plan(const std::string& table);
 // Where a message's work is listed.
 std::string work_shard(const Message& message);
 std::string work_shard(Priority priority, int number);
+std::vector<std::string> all_work_shards();  // the most urgent first
 // Where the work of a destination that is paused is kept: nobody looks there.
 std::string paused_shard(std::string_view destination);
 
