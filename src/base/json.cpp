@@ -50,6 +50,7 @@ JsonDocument::JsonDocument() : parser_(std::make_unique<Parser>()) {}
 JsonDocument::~JsonDocument() = default;
 
 std::optional<JsonValue> JsonDocument::parse(std::string_view text) {
+  if (text.empty()) return std::nullopt;
   // What one large document needed is not kept for the small ones after it.
   if (parser_->parser.capacity() > kKeptCapacity && text.size() <= kKeptCapacity)
     parser_ = std::make_unique<Parser>();
