@@ -125,7 +125,7 @@ std::string_view take_paragraph(std::string_view& text) {
 std::optional<DeliveryStatus> qmail_recipient_of(std::string_view paragraph) {
   const auto line_end = std::min(paragraph.find('\n'), paragraph.size());
   const auto line = paragraph.substr(0, line_end);
-  if (!line.starts_with('<') || !line.ends_with(">:")) return std::nullopt;
+  if (!line.starts_with('<') || !line.ends_with(">:") || line.size() <= 3) return std::nullopt;
   auto reason = std::string(paragraph.substr(std::min(line_end + 1, paragraph.size())));
   std::ranges::replace(reason, '\n', ' ');
   DeliveryStatus recipient{.final_recipient = to_valid_utf8(line.substr(1, line.size() - 3)),

@@ -222,5 +222,11 @@ TEST(Hostile, DeliveryReportsTakeTimeByTheirSize) {
   EXPECT_EQ(parse_delivery_report(with_status(many)).size(), 1000u);
 }
 
+TEST(DeliveryReport, OfQmailNamesSomebody) {
+  EXPECT_TRUE(
+      parse_delivery_report("Subject: failure notice\n\nHi. This is the qmail program.\n\n<>:\nno.\n\n")
+          .empty());
+}
+
 }  // namespace
 }  // namespace tabella::mime
