@@ -47,7 +47,9 @@ Dispatcher::Dispatcher(Outbox& outbox, Carrier& carrier, Intake& intake, Callbac
 Dispatcher::~Dispatcher() = default;
 
 Outbox::Hands Dispatcher::hands() {
-  return {.hold = [this] { return holding_ < options_.most_held; },
+  // Half of the places are for what is found in the index: no destination that many emails are accepted for
+  // keeps the others waiting.
+  return {.hold = [this] { return holding_ < options_.most_held / 2; },
           .take =
               [this](HeldMessage held) {
                 ++holding_;

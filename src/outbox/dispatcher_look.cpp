@@ -57,6 +57,7 @@ Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
   auto from = std::exchange(look_from_[shard], std::nullopt);
   if (from && store::number_of(*from, "due") < since) from.reset();
   size_t skipped = 0;
+  std::map<std::string, size_t> taken;  // by destination, and not in their lanes yet
   do {
     store::QueryRequest query = store::Query(table())
                                     .index(kByDue)
@@ -73,11 +74,13 @@ Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
         more_ = true;
         co_return store::Result<>{};
       }
-      if (!lanes_.has_room(carrier_.destination_of(row->destination))) {
+      const auto destination = carrier_.destination_of(row->destination);
+      if (!lanes_.has_room(destination, taken[destination])) {
         more_ = true;
         ++skipped;
         continue;
       }
+      ++taken[destination];
       auto work = std::make_shared<Work>();
       work->renewed = outbox_.clock().elapsed();
       held_.emplace(row->id, work);

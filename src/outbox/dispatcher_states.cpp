@@ -54,10 +54,6 @@ Async<void> Dispatcher::reconcile(Message& message) {
 
 void Dispatcher::enqueue(WorkPtr work) {
   work->destination = carrier_.destination_of(next_domain(work->message()));
-  if (!lanes_.has_room(work->destination)) {
-    more_ = true;
-    return spawn(put_off(std::move(work), outbox_.now()));
-  }
   const auto destination = work->destination;
   const auto priority = work->message().priority;
   lanes_.add(destination, priority, std::move(work));

@@ -34,9 +34,10 @@ class Lanes {
  public:
   explicit Lanes(LaneOptions options) : options_(std::move(options)) {}
 
-  bool has_room(const std::string& destination) const {
+  // For one more, beside those that are on their way into it.
+  bool has_room(const std::string& destination, size_t coming) const {
     const auto found = lanes_.find(destination);
-    return found == lanes_.end() || found->second.waiting() < options_.waiting;
+    return (found == lanes_.end() ? 0 : found->second.waiting()) + coming < options_.waiting;
   }
   bool is_half_empty(const std::string& destination) const {
     const auto found = lanes_.find(destination);
