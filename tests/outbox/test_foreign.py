@@ -310,7 +310,7 @@ class Shared:
         compose(ready)
         for row in (accepted, ready):
             self.tables.accept(row)
-        self.wait_until_sent([accepted.id, ready.id], 15)
+        self.wait_until_sent([accepted.id, ready.id], 45)
         self.check_sent_once([accepted.id, ready.id])
         self.tables.check_history(self, accepted.id)
 
@@ -319,7 +319,7 @@ class Shared:
         ready.eml_file_path = os.path.join(self.files, f"{ready.id}.other.eml")
         compose(ready)
         self.tables.accept(ready)
-        self.wait_until_sent([ready.id], 15)
+        self.wait_until_sent([ready.id], 45)
         self.assertEqual(self.sink.senders, {(ready.id, "later@example.com"): "shop@example.com"})
         life = self.process.email(ready.id)
         self.assertEqual((life["message"]["from"], life["message"]["subject"]), ("shop@example.com", ready.id))
@@ -331,7 +331,7 @@ class Shared:
             file.write("{")
         for row in (wrong, outside):
             self.tables.accept(row)
-        wait_until(lambda: {self.tables.status(row.id) for row in (wrong, outside)} == {"INVALID"}, 15)
+        wait_until(lambda: {self.tables.status(row.id) for row in (wrong, outside)} == {"INVALID"}, 45)
 
     def test_what_a_program_took_and_left_is_taken_over(self):
         taken_in, taken = self.new_email(status="INTAKING"), self.new_email(status="PROCESSING")
@@ -368,7 +368,7 @@ class Dynamodb(Shared, unittest.TestCase):
     def test_a_legacy_time_to_live_is_read(self):
         row = self.new_email(ttl=int(time.time()) + 86_400)
         self.tables.accept(row, legacy=True)
-        self.wait_until_sent([row.id], 15)
+        self.wait_until_sent([row.id], 45)
         rows = self.tables.rows(row.id)
         self.assertEqual({rows[state]["TTL"]["N"] for state in (META, *PATH_TO_SENT[1:])}, {str(row.ttl)})
 
