@@ -3,6 +3,9 @@
 #include <fstream>
 
 #include <fmt/format.h>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 
 #include "engine/engine.h"
 #include "remote/remote_store.h"
@@ -119,6 +122,23 @@ ServingNote::ServingNote(const std::filesystem::path& folder, const std::string&
 ServingNote::~ServingNote() {
   std::error_code ignored;  // the next server writes its own
   std::filesystem::remove(file_, ignored);
+}
+
+int run_on_store(const StoreOptions& options, const StoreCommand& command) {
+  try {
+    const SystemClock clock;
+    const auto store = open_for_command(options, clock, WhileServed::go_through_server);
+    boost::asio::io_context context(1);
+    auto result = boost::asio::co_spawn(context, command(store->store(), clock), boost::asio::use_future);
+    context.run();
+    const auto done = result.get();
+    store->close();
+    if (done) return *done;
+    fmt::print(stderr, "tabella: {}\n", done.error().message);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tabella: {}\n", error.what());
+  }
+  return 1;
 }
 
 }  // namespace tabella::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -54,6 +55,11 @@ std::unique_ptr<OpenStore> open_remote(const RemoteStoreOptions& options, const 
 enum class WhileServed { go_through_server, refuse };
 std::unique_ptr<OpenStore> open_for_command(const StoreOptions& options, const Clock& clock,
                                             WhileServed while_served);
+
+// Runs a command on the store, through its server where there is one. Its exit code; an error is printed,
+// and 1.
+using StoreCommand = std::function<store::Async<int>(store::Store& store, const Clock& clock)>;
+int run_on_store(const StoreOptions& options, const StoreCommand& command);
 
 // The server of a folder says where its DynamoDB API is, for as long as this lives.
 class ServingNote {

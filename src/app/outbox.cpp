@@ -5,9 +5,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 
 #include "app/open_store.h"
 #include "base/text.h"
@@ -167,21 +164,9 @@ Async<int> act_on_outbox(store::Store& store, const Clock& clock, const OutboxOp
 }  // namespace
 
 int outbox(const OutboxOptions& options) {
-  try {
-    const SystemClock clock;
-    const auto store = open_for_command(options.store, clock, WhileServed::go_through_server);
-    boost::asio::io_context context(1);
-    auto result = boost::asio::co_spawn(context, act_on_outbox(store->store(), clock, options),
-                                        boost::asio::use_future);
-    context.run();
-    const auto done = result.get();
-    store->close();
-    if (done) return *done;
-    fmt::print(stderr, "tabella: {}\n", done.error().message);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tabella: {}\n", error.what());
-  }
-  return 1;
+  return run_on_store(options.store, [&options](store::Store& store, const Clock& clock) {
+    return act_on_outbox(store, clock, options);
+  });
 }
 
 }  // namespace tabella::app

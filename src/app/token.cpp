@@ -8,9 +8,6 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/use_future.hpp>
 
 #include "access/table.h"
 #include "access/tokens.h"
@@ -111,21 +108,9 @@ Async<int> act(store::Store& store, const Clock& clock, const TokenOptions& opti
 }  // namespace
 
 int token(const TokenOptions& options) {
-  try {
-    const SystemClock clock;
-    const auto store = open_for_command(options.store, clock, WhileServed::go_through_server);
-    boost::asio::io_context context(1);
-    auto result =
-        boost::asio::co_spawn(context, act(store->store(), clock, options), boost::asio::use_future);
-    context.run();
-    const auto done = result.get();
-    store->close();
-    if (done) return *done;
-    fmt::print(stderr, "tabella: {}\n", done.error().message);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tabella: {}\n", error.what());
-  }
-  return 1;
+  return run_on_store(options.store, [&options](store::Store& store, const Clock& clock) {
+    return act(store, clock, options);
+  });
 }
 
 }  // namespace tabella::app

@@ -33,10 +33,7 @@ std::vector<Kind> kinds() {
 
 class BackendContract : public testing::TestWithParam<Kind> {
  protected:
-  void SetUp() override {
-    subject_ = GetParam().make();
-    if (!subject_) GTEST_SKIP() << "there is no such backend yet";
-  }
+  void SetUp() override { subject_ = GetParam().make(); }
 
   BackendSubject& subject() { return *subject_; }
   Backend& backend() { return subject_->backend(); }
