@@ -30,6 +30,24 @@ udp::endpoint local_udp() { return {asio::ip::make_address("127.0.0.1"), 0}; }
 class Dnsmasq {
  public:
   Dnsmasq() {
+    // It needs one port for UDP and for TCP alike, of which only one can be looked for: another program may
+    // have the other.
+    for (int tries = 10; !process_; --tries) try {
+        start();
+      } catch (const std::runtime_error&) {
+        if (tries == 1) throw;
+      }
+  }
+
+  void end() { process_->end(SIGKILL); }
+  std::string address() const { return fmt::format("127.0.0.1:{}", port_); }
+  static Dnsmasq& shared() {
+    static Dnsmasq server;
+    return server;
+  }
+
+ private:
+  void start() {
     {
       asio::io_context context;
       port_ = udp::socket(context, local_udp()).local_endpoint().port();
@@ -46,14 +64,6 @@ class Dnsmasq {
     process_.emplace(std::vector<std::string>{"sh", "-c", command}, "started");
   }
 
-  void end() { process_->end(SIGKILL); }
-  std::string address() const { return fmt::format("127.0.0.1:{}", port_); }
-  static Dnsmasq& shared() {
-    static Dnsmasq server;
-    return server;
-  }
-
- private:
   uint16_t port_ = 0;
   std::optional<test::Process> process_;
 };

@@ -89,9 +89,7 @@ class Dnsmasq:
     """Knows these records and nothing else: `Dnsmasq(mx=[("example.net", "mx.example.net", 10)], a={"mx.example.net": "127.0.0.1"})`."""
 
     def __init__(self, mx=(), a=None, null_mx=()):
-        self.port = free_port()
-        self.address = f"127.0.0.1:{self.port}"
-        self.options = ["--keep-in-foreground", "--conf-file=/dev/null", f"--port={self.port}", "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv",
+        self.options = ["--keep-in-foreground", "--conf-file=/dev/null", "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv",
                         "--no-hosts", "--local=/#/", "--pid-file=", f"--user={'root' if os.geteuid() == 0 else ''}",
                         *(f"--mx-host={domain},{host},{preference}" for domain, host, preference in mx),
                         *(f"--host-record={host},{address}" for host, address in (a or {}).items()),
@@ -99,9 +97,14 @@ class Dnsmasq:
 
     def __enter__(self):
         program = shutil.which("dnsmasq", path=os.environ["PATH"] + ":/usr/sbin")
-        self.process = subprocess.Popen([program, *self.options], stderr=subprocess.PIPE)
-        wait_until(lambda: is_open(self.port))
-        return self
+        for _ in range(10):  # another program may have the same port for UDP
+            self.port = free_port()
+            self.process = subprocess.Popen([program, f"--port={self.port}", *self.options], stderr=subprocess.PIPE)
+            wait_until(lambda: is_open(self.port) or self.process.poll() is not None)
+            if self.process.poll() is None:
+                self.address = f"127.0.0.1:{self.port}"
+                return self
+        raise RuntimeError(f"dnsmasq does not start: {self.process.stderr.read().decode()}")
 
     def __exit__(self, *failure):
         self.process.terminate()
