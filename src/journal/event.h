@@ -1,0 +1,89 @@
+// Events, as they are handed in and as they are stored. Plain data.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "item/value.h"
+
+namespace tabella::journal {
+
+// Whose events they are: a persistence id, in one of the journals of a table.
+struct Entity {
+  std::string journal;
+  std::string pid;
+
+  bool operator==(const Entity&) const = default;
+};
+
+// What is wrong with the name of a journal, of an entity, or with a tag, as a sentence; empty: nothing.
+std::string problem_with_journal(std::string_view name);
+std::string problem_with_pid(std::string_view pid);
+std::string problem_with_tag(std::string_view tag);
+
+// Entities are spread over slices by a hash of their ids, the one that Akka and Pekko use.
+inline constexpr int kSlices = 1024;
+int slice_of(std::string_view pid);
+
+// How Akka and Pekko name what turns payloads into bytes; theirs for arrays of bytes is 4.
+inline constexpr int64_t kByteArraySerializer = 4;
+
+// An event that is to be appended.
+struct NewEvent {
+  std::string payload;
+  bool is_json = false;  // the payload is one JSON value, else bytes
+  std::string type;      // what it is called; may be empty
+  std::string metadata;  // one JSON value; may be empty
+  std::vector<std::string> tags = {};
+  std::string id = {};  // empty: one is made
+  int64_t serializer = kByteArraySerializer;
+  std::string manifest = {};  // for the serializer
+};
+
+// What the attributes of an event's row are called.
+struct EventAttributes;
+
+// An event as it is stored: its row, looked at. Views borrow from the event.
+class Event {
+ public:
+  Event(item::Item row, uint64_t number, const EventAttributes& names)
+      : row_(std::move(row)), number_(number), names_(&names) {}
+
+  uint64_t number() const { return number_; }  // of its entity's events, from 1 on
+  std::string_view payload() const;
+  bool is_json() const;
+  std::string_view type() const;
+  std::string_view metadata() const;
+  std::string id() const;  // the one it was given, or its append's and its number
+  std::vector<std::string> tags() const;
+  std::vector<std::string> confirmations() const;
+  int64_t serializer() const;
+  std::string_view manifest() const;
+  std::string_view writer() const;        // the append, or what another program calls its writer
+  std::optional<TimePoint> time() const;  // when it was appended
+  uint64_t epoch() const;
+  std::optional<TimePoint> expires() const;
+  // Which append it came with, if it was one of ours. Empty: another program's.
+  std::string_view append_id() const;
+  // Of events that were not written in one transaction: their place among those that belong together, and the
+  // place of the last of them.
+  struct BatchPlace {
+    uint64_t index = 0;
+    uint64_t last = 0;
+  };
+  std::optional<BatchPlace> batch_place() const;
+
+  const item::Item& row() const { return row_; }
+
+ private:
+  item::Item row_;
+  uint64_t number_;
+  const EventAttributes* names_;
+};
+
+}  // namespace tabella::journal

@@ -1,0 +1,160 @@
+// The service: the events of entities, appended, read and deleted, over any Store.
+//
+// Every entity has a head, a row in a table of ours: the highest number that was given out, how far events
+// were deleted, and the epoch of its writer. An append is one transaction: it moves the head from the number
+// that was expected and puts the events where none are. So a number is given out once, whoever else writes,
+// and the highest survives the deletion of all events.
+//
+// More events than a transaction takes are staged: the head says who is staging which numbers, so that
+// nobody else appends meanwhile; the rows are put in several transactions, each of which asks that the head
+// still says so; and the last transaction puts the last row and moves the head. No reader looks behind the
+// head, and Akka's and Pekko's readers leave a batch out whose last row is not there. If whoever stages dies,
+// the next who wants to append, or the sweeper, takes the staging over, removes its rows and frees the head.
+//
+// Other programs with Akka's or Pekko's plugin write events without knowing of heads. Whenever it matters we
+// look behind the head for their rows, and move it (adopt).
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "journal/event.h"
+#include "journal/heads.h"
+#include "journal/layout.h"
+#include "store/store.h"
+
+namespace tabella::journal {
+
+// What the highest number is to be when events are appended.
+class Expected {
+ public:
+  static Expected any() { return {}; }
+  static Expected none() { return Expected(0); }
+  static Expected version(uint64_t number) { return Expected(number); }
+
+  std::optional<uint64_t> number() const { return number_; }
+
+ private:
+  Expected() = default;
+  explicit Expected(uint64_t number) : number_(number) {}
+  std::optional<uint64_t> number_;
+};
+
+struct Append {
+  Entity entity;
+  std::vector<NewEvent> events;
+  Expected expected = Expected::any();
+  // The writer's. A lower one than the head's is refused, a higher one becomes the head's.
+  std::optional<uint64_t> epoch = {};
+  // The same one twice gives the first answer. Kept for Journal::Options::batch_ids_kept.
+  std::string batch_id = {};
+  std::optional<std::chrono::seconds> time_to_live = {};  // none: the journal's own
+};
+
+struct Appended {
+  uint64_t first = 0;
+  uint64_t last = 0;
+  bool repeated = false;  // the batch was there already
+};
+
+// An append that was refused, with what is the case instead.
+struct Conflict {
+  enum class Kind { version, epoch, batch } kind = Kind::version;
+  uint64_t actual = 0;  // the highest number; the epoch; of a batch, how many events it had
+};
+
+using AppendOutcome = std::variant<Appended, Conflict>;
+
+struct Range {
+  uint64_t from = 1;
+  uint64_t to = UINT64_MAX;
+  Direction direction = Direction::forward;
+};
+
+// What is there of an entity to be read.
+struct Extent {
+  uint64_t lowest = 1;   // the first event that may be read
+  uint64_t highest = 0;  // the last one; 0: there never was one
+  uint64_t epoch = 0;
+};
+
+class Journal;
+
+// The events of a range, step by step. On one thread; the journal outlives it.
+class Replay {
+ public:
+  // The next events, in order; none once all were handed out. A number that is missing although neither
+  // deleted nor expired is an error that names it (internal): never a shorter history.
+  store::Async<std::vector<Event>> next();
+  // Known after the first next().
+  const Extent& extent() const { return extent_; }
+
+ private:
+  friend class Journal;
+  Replay(const Journal& journal, Entity entity, Range range)
+      : journal_(journal), entity_(std::move(entity)), range_(range) {}
+
+  store::Async<void> begin();
+  store::Result<std::vector<Event>> check(std::vector<Event> events, std::optional<uint64_t> next);
+
+  const Journal& journal_;
+  const Entity entity_;
+  Range range_;
+  Extent extent_;
+  uint64_t may_be_gone_to_ = 0;  // events up to here expire, and are missing from the front
+  std::optional<uint64_t> at_;   // the next number; nothing: the end
+  bool begun_ = false;
+};
+
+// Thread-safe.
+class Journal {
+ public:
+  struct Options {
+    std::string heads_table;
+    std::chrono::seconds retention{0};  // of events where an append says nothing; 0: for ever
+    std::chrono::seconds batch_ids_kept{30 * 24 * 3600};
+    std::chrono::milliseconds operation_timeout{10'000};  // of one call, its own retries included
+    std::chrono::milliseconds staging_lease{5'000};       // after so much silence a staging is taken over
+  };
+  // All outlive it. `appended` is told of each append of this process, on its thread.
+  using Told = std::function<void(const Entity&, uint64_t highest)>;
+  Journal(store::Store& store, const Clock& clock, const Layout& layout, Options options, Told appended = {});
+
+  store::Async<AppendOutcome> append(Append append);
+  Replay replay(Entity entity, Range range) const;
+  // With what other programs have written.
+  store::Async<Extent> extent(Entity entity) const;
+  // A new writer's epoch, higher than all before: whoever appends with a lower one from now on is refused.
+  store::Async<uint64_t> take_epoch(Entity entity);
+  // Up to a number, or to the highest if that is lower; the highest stays what it is. Permanently: the rows
+  // are removed before it returns, or later if it is interrupted. Returns up to where all are deleted.
+  store::Async<uint64_t> delete_to(Entity entity, uint64_t to, bool permanently);
+  // Adds names to the confirmations of an event. False: there is no such event.
+  store::Async<bool> confirm(Entity entity, uint64_t number, std::vector<std::string> by);
+  // Moves the head over events that others have written. Returns the head as it is then; nothing where there
+  // is no trace of the entity.
+  store::Async<std::optional<Head>> adopt(Entity entity);
+  // Finishes what somebody has left unfinished on this entity: a staging whose owner is silent, rows to be
+  // removed. False: there is still somebody at it.
+  store::Async<bool> finish_work(Entity entity);
+
+  const Layout& layout() const { return layout_; }
+  const Heads& heads() const { return heads_; }
+
+ private:
+  friend class Replay;
+
+  store::Store& store_;
+  const Clock& clock_;
+  const Layout& layout_;
+  const Options options_;
+  const Told appended_;
+  const Heads heads_;
+};
+
+}  // namespace tabella::journal
