@@ -34,7 +34,7 @@ Adoption::Numbers Adoption::not_appended_here(std::span<const store::StreamRecor
   Numbers numbers;
   const std::lock_guard lock(mutex_);
   for (const auto& record : records) {
-    if (record.event == store::StreamEvent::remove) continue;
+    if (record.event != store::StreamEvent::insert) continue;
     auto located = journal_.layout().locate(record.keys);
     if (!located || located->number <= appended_.of(located->entity)) continue;
     // Somebody else's rows need not be what we would write.

@@ -51,8 +51,10 @@ class Watch::Registration {
     const std::lock_guard lock(watch_.mutex_);
     auto& waiters = list();
     waiters.erase(at_);
-    if (waiters.empty() && !entity_.pid.empty())
-      watch_.journals_[entity_.journal].entities.erase(entity_.pid);
+    // Neither entities nor journals that nobody has heard of stay behind.
+    const auto watched = watch_.journals_.find(entity_.journal);
+    if (waiters.empty() && !entity_.pid.empty()) watched->second.entities.erase(entity_.pid);
+    if (watched->second.last == 0 && !watched->second.anyone()) watch_.journals_.erase(watched);
   }
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
