@@ -74,6 +74,8 @@ class KeysLayout final : public Layout {
     return row;
   }
 
+  Event event_of(Item row, uint64_t number) const override { return {std::move(row), number, kKeyAttributes}; }
+
   std::optional<Located> locate(item::ItemView key) const override {
     auto found = read_event_key(store::text_of(key, kEventKey));
     if (!found || found->number == 0) return std::nullopt;
