@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/time_text.h"
 #include "journal/event_json.h"
+#include "journal/replay.h"
 
 namespace tabella::journal {
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "journal/api.h"
 #include "journal/event_json.h"
+#include "journal/replay.h"
 #include "store/time_slice.h"
 
 namespace tabella::journal {
