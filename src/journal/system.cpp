@@ -30,7 +30,10 @@ struct Parts {
   Parts(house::House& house, const Options& options)
       : layout(layout_of(options, house.table_prefix)),
         journal(house.store, house.clock, *layout, journal_options(house, options),
-                [this](const Entity& entity, uint64_t highest) { watch.appended(entity, highest); }),
+                [this](const Entity& entity, uint64_t highest) {
+                  adoption.appended(entity, highest);
+                  watch.appended(entity, highest);
+                }),
         order(house.store, journal, order_table(house.table_prefix)),
         watch(order, house.shared),
         placement(house.store, house.clock, journal, order_table(house.table_prefix),
@@ -38,7 +41,8 @@ struct Parts {
                     counts.placed(name, last);
                     watch.placed(name, last);
                   }),
-        adoption(journal, *layout),
+        adoption(house.store, journal,
+                 [this](const Entity& entity, uint64_t highest) { watch.appended(entity, highest); }),
         snapshots(house.store, snapshots_table(house.table_prefix, options)),
         consumers(house.store, house.clock, order, consumers_table(house.table_prefix)),
         sweeper(journal, counts) {}
@@ -70,7 +74,7 @@ class JournalSystem final : public house::System {
   void add_routes(net::Router& router) override { Api::add_routes({router, api_}); }
 
   void start(house::House& house) override;
-  void write_metrics(metrics::Exposition& out) const override { parts_->counts.write_metrics(out); }
+  void write_metrics(metrics::Exposition& out) const override;
   void stop_waiting() override;
   void stop(std::chrono::milliseconds grace) override;
 
@@ -113,6 +117,13 @@ void JournalSystem::follow_tables(house::House& house) {
                 [kept = parts_](const std::string& shard, std::span<const store::StreamRecord> records) {
                   return kept->adoption.handle(shard, records);
                 });
+}
+
+void JournalSystem::write_metrics(metrics::Exposition& out) const {
+  parts_->counts.write_metrics(out);
+  out.counter("tabella_journal_adopted_total",
+              "Times that events were found which other programs had written",
+              static_cast<double>(parts_->adoption.count()));
 }
 
 void JournalSystem::stop_waiting() {
