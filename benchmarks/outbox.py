@@ -68,20 +68,6 @@ class Tabella(mail.MailServer):
                                 "--submission", f"127.0.0.1:{port}", "--outbox-mode", "relay", "--outbox-relay", f"smtp://127.0.0.1:{sink}?tls=off",
                                 "--log-level", "warning"], port, http_port)
 
-    def settle(self):
-        """Until what is done behind a load (compaction, counting) is done."""
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
-            before = self.cpu_seconds()
-            time.sleep(1)
-            if self.cpu_seconds() - before < 0.05:
-                return
-
-    def cpu_seconds(self):
-        with open(f"/proc/{self.process.pid}/stat") as stat:
-            fields = stat.read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def stop(self):
         super().stop()
         self.sink.stop()
