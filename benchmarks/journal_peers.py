@@ -247,6 +247,8 @@ class PostgreSQL(Measured):
         output = run([os.path.join(self.programs, "pgbench"), "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench",
                       "-c", str(CONNECTIONS), "-j", "1", "-T", str(seconds), "-f", script, "postgres"])
         done = int(re.search(r"transactions actually processed: (\d+)", output).group(1))
+        if done == 0:
+            raise SystemExit(f"PostgreSQL took nothing in {seconds} s:\n{output}")
         rate = float(re.search(r"tps = ([\d.]+)", output).group(1))
         return done * batch, done / rate, None
 
