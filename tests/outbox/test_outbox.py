@@ -307,6 +307,8 @@ class LongPauses(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, LD_PRELOAD=os.environ["MOVE_TIME"], MOVE_TIME_FILE=self.ahead):
             self.server = OutboxServer("--outbox-route", "closed.example=smtp://127.0.0.1:1").__enter__()
         self.addCleanup(self.server.__exit__)
+        self.tables = self.server.tables()
+        self.addCleanup(self.tables.close)
 
     def advance(self, days):
         self.days += days
@@ -315,8 +317,8 @@ class LongPauses(unittest.TestCase):
 
     def rows(self, identifier):
         """What the outbox has of it beside its state."""
-        return self.server.tables().query(TableName="tabella-outbox-messages", KeyConditionExpression="id = :id",
-                                          ExpressionAttributeValues={":id": {"S": identifier}})["Items"]
+        return self.tables.query(TableName="tabella-outbox-messages", KeyConditionExpression="id = :id",
+                                 ExpressionAttributeValues={":id": {"S": identifier}})["Items"]
 
     def wait_until_parked(self, *identifiers):
         for identifier in identifiers:
@@ -697,16 +699,13 @@ class Ssrf(OnOneServer):
 
     def test_by_a_callback_over_submission(self):
         with smtplib.SMTP("127.0.0.1", self.server.submission) as client:
-            client.ehlo()
-            client.mail("a@example.com")
-            client.rcpt("b@example.org")
-            code, reply = client.data("X-Outbox-Callback: http://169.254.169.254/latest\r\nFrom: a@example.com\r\nSubject: x\r\n\r\nx\r\n")
-            if code == 250:  # then it is refused when it would be called
-                identifier = reply.decode().split()[-1]
-                self.server.wait_for(identifier, "CALLING-SENT-CALLBACK")
-                self.assertEqual(self.server.metric('tabella_outbox_callbacks_total{outcome="acknowledged"}'), 0)
-            else:
-                self.assertEqual(code, 554)
+            for url in (*self.INSIDE, "file:///etc/passwd", "nonsense"):
+                client.ehlo()
+                client.mail("a@example.com")
+                client.rcpt("b@example.org")
+                code, reply = client.data(f"X-Outbox-Callback: {url}\r\nFrom: a@example.com\r\nSubject: x\r\n\r\nx\r\n")
+                self.assertEqual(code, 554, url)
+                self.assertIn(b"X-Outbox-Callback: ", reply)
 
 
 class Folder(unittest.TestCase):
@@ -766,6 +765,15 @@ class Folder(unittest.TestCase):
         text, attached = message.iter_parts()
         self.assertEqual((attached.get_filename(), attached.get_payload(decode=True)), ("bill", b"17 euros"))
         self.assertEqual(len(self.server.captured("subject:foreign")), 1)
+
+    def test_a_callback_that_may_not_be_called_makes_a_payload_invalid(self):
+        identifier = str(uuid.uuid4())
+        payload = self.write("payload.json", simple_email(id=identifier, callback_url="http://169.254.169.254/latest"))
+        self.insert(identifier, "ACCEPTED", PayloadFilePath=payload)
+        wait_until(lambda: self.server.request("GET", f"/outbox/emails/{identifier}")[0].status == 200)
+        self.assertIn("callback_url", self.server.wait_for(identifier)["reason"])
+        self.assertEqual(self.server.status(identifier), "INVALID")
+        self.assertEqual(self.server.captured(), [])
 
     def test_a_message_that_another_program_composed_is_sent(self):
         identifier = str(uuid.uuid4())
