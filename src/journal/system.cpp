@@ -34,7 +34,7 @@ struct Parts {
                   adoption.appended(entity, highest);
                   watch.appended(entity, highest);
                 }),
-        order(house.store, journal, order_table(house.table_prefix)),
+        order(house.store, house.clock, journal, order_table(house.table_prefix)),
         watch(order, house.shared),
         placement(house.store, house.clock, journal, order_table(house.table_prefix),
                   [this](const std::string& name, uint64_t last) {
