@@ -5,6 +5,7 @@
 #include "house/house.h"
 #include "journal/adoption.h"
 #include "journal/api.h"
+#include "journal/first_scan.h"
 #include "journal/options.h"
 #include "journal/placement.h"
 #include "journal/sweeper.h"
@@ -45,7 +46,8 @@ struct Parts {
                  [this](const Entity& entity, uint64_t highest) { watch.appended(entity, highest); }),
         snapshots(house.store, snapshots_table(house.table_prefix, options)),
         consumers(house.store, house.clock, order, consumers_table(house.table_prefix)),
-        sweeper(journal, counts) {}
+        sweeper(journal, counts),
+        first_scan(house.store, journal, adoption) {}
 
   Counts counts;
   const std::unique_ptr<Layout> layout;
@@ -57,6 +59,7 @@ struct Parts {
   Snapshots snapshots;
   Consumers consumers;
   Sweeper sweeper;
+  FirstScan first_scan;
 };
 
 class JournalSystem final : public house::System {
@@ -103,6 +106,7 @@ void JournalSystem::start(house::House& house) {
   auto& background = house.add_worker();
   background.run([kept = parts_] { return kept->watch.run(); });
   background.run([kept = parts_] { return kept->sweeper.run(); });
+  background.run([kept = parts_] { return kept->first_scan.run(); });
 }
 
 void JournalSystem::follow_tables(house::House& house) {
@@ -134,6 +138,7 @@ void JournalSystem::stop(std::chrono::milliseconds) {
   if (!parts_) return;
   parts_->watch.stop();
   parts_->sweeper.stop();
+  parts_->first_scan.stop();
 }
 
 }  // namespace
