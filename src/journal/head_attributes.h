@@ -22,7 +22,8 @@ inline constexpr std::string_view kTime = "time";             // milliseconds
 inline constexpr std::string_view kTagged = "tagged";         // a BOOL
 
 // Of a head while somebody is staging events behind it; all of them or none.
-inline constexpr std::string_view kStagedId = "staged_id";
+inline constexpr std::string_view kStagedId = "staged_id";      // of whoever holds the head for it
+inline constexpr std::string_view kStagedRows = "staged_rows";  // the append that the rows are of
 inline constexpr std::string_view kStagedFirst = "staged_first";
 inline constexpr std::string_view kStagedLast = "staged_last";
 inline constexpr std::string_view kStagedEpoch = "staged_epoch";

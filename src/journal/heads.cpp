@@ -21,6 +21,8 @@ namespace {
 constexpr std::string_view kHeadPart = "head";
 constexpr std::string_view kWorkId = "#work";
 constexpr std::string_view kJournalsId = "#journals";
+const std::string kStagePart = "stage#";
+const std::string kPurgePart = "purge#";
 // How many rows one page of a list looks at, at least: a journal may be a small part of what is there.
 constexpr int64_t kRowsPerScan = 1000;
 constexpr int kScansPerPage = 10;
@@ -40,14 +42,17 @@ std::optional<Entity> entity_of_head_id(std::string_view id) {
 
 std::optional<Head::Staging> staging_of(item::ItemView row) {
   namespace names = head_attributes;
-  auto append_id = store::text_of(row, names::kStagedId);
-  if (append_id.empty()) return std::nullopt;
-  return Head::Staging{.append_id = std::move(append_id),
+  auto owner = store::text_of(row, names::kStagedId);
+  if (owner.empty()) return std::nullopt;
+  return Head::Staging{.owner = std::move(owner),
+                       .append_id = store::text_of(row, names::kStagedRows),
                        .first = count_in(row, names::kStagedFirst).value_or(0),
                        .last = count_in(row, names::kStagedLast).value_or(0),
                        .epoch = count_in(row, names::kStagedEpoch).value_or(0),
                        .beat = store::text_of(row, names::kStagedBeat)};
 }
+
+std::string batch_part(std::string_view batch_id) { return fmt::format("batch#{}", batch_id); }
 
 // Where a list goes on: behind a row's key.
 std::string list_token(item::ItemView key) {
@@ -82,10 +87,23 @@ store::TablePlan Heads::plan(const std::string& table) {
 item::Item Heads::key_of(const Entity& entity) { return head_row_key(head_id(entity), kHeadPart); }
 
 item::Item Heads::batch_key(const Entity& entity, std::string_view batch_id) {
-  return head_row_key(head_id(entity), fmt::format("batch#{}", batch_id));
+  return head_row_key(head_id(entity), batch_part(batch_id));
 }
 
-item::Item Heads::work_key(const Entity& entity) { return head_row_key(kWorkId, head_id(entity)); }
+item::Item Heads::batch_row(const Entity& entity, std::string_view batch_id, const Batch& batch,
+                            TimePoint expires) {
+  namespace names = head_attributes;
+  return store::Row()
+      .set(names::kId, head_id(entity))
+      .set(names::kPart, batch_part(batch_id))
+      .set(names::kFirst, batch.first)
+      .set(names::kLast, batch.last)
+      .set(names::kExpires, epoch_milliseconds(expires) / 1000);
+}
+
+item::Item Heads::work_key(const Entity& entity, Work work) {
+  return head_row_key(kWorkId, (work == Work::stage ? kStagePart : kPurgePart) + head_id(entity));
+}
 
 Head Heads::head_of(item::ItemView row) {
   namespace names = head_attributes;
@@ -178,9 +196,12 @@ Async<std::vector<Entity>> Heads::unfinished_work() const {
                     co_await store::query_all(
                         store_, store::Query(table_).partition(head_attributes::kId, kWorkId).consistent()));
   std::vector<Entity> entities;
-  for (const auto& row : rows)
-    if (auto entity = entity_of_head_id(store::text_of(row, head_attributes::kPart)))
+  for (const auto& row : rows) {
+    const auto part = store::text_of(row, head_attributes::kPart);
+    auto entity = entity_of_head_id(std::string_view(part).substr(std::min(part.size(), kStagePart.size())));
+    if (entity && std::ranges::find(entities, *entity) == entities.end())
       entities.push_back(std::move(*entity));
+  }
   co_return entities;
 }
 

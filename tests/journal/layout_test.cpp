@@ -227,7 +227,8 @@ TEST_P(Layouts, WhateverAPidIsItsEventsAreItsOwn) {
 
 TEST_P(Layouts, KeysThatAreNoEventsAreNotLocated) {
   const auto located = [&](const std::string& key, int64_t place = 1) {
-    return layout_->locate(is_blocks() ? Row().set("par", key).set("num", place) : Row().set("key", key));
+    const item::Item row = is_blocks() ? Row().set("par", key).set("num", place) : Row().set("key", key);
+    return layout_->locate(row);
   };
   EXPECT_TRUE(located("shop-P-a-7"));
   for (const auto* key :
@@ -238,14 +239,14 @@ TEST_P(Layouts, KeysThatAreNoEventsAreNotLocated) {
   EXPECT_FALSE(located("shop-P-a-0", 0));
   for (const auto& counter : layout_->high_counters(kCart, 1, 200)) EXPECT_FALSE(layout_->locate(counter));
   for (const auto& counter : layout_->low_counters(kCart, 200)) EXPECT_FALSE(layout_->locate(counter));
-  EXPECT_FALSE(layout_->locate(Row().set(layout_->key_attribute(), 5)));
+  EXPECT_FALSE(layout_->locate(item::Item(Row().set(layout_->key_attribute(), 5))));
   EXPECT_FALSE(layout_->locate(item::Item()));
   if (!is_blocks()) return;
   EXPECT_FALSE(located("shop-P-a-7", 100));
   EXPECT_FALSE(located("shop-P-a-7", -1));
   EXPECT_FALSE(located("shop-P-a-92233720368547758", 8));
   EXPECT_TRUE(located("shop-P-a-92233720368547758", 7));
-  EXPECT_FALSE(layout_->locate(Row().set("par", "shop-P-a-7").set("num", "1")));
+  EXPECT_FALSE(layout_->locate(item::Item(Row().set("par", "shop-P-a-7").set("num", "1"))));
 }
 
 TEST_P(Layouts, CountersSayHowFarThereAreEvents) {
@@ -454,13 +455,15 @@ TEST_F(HeadRows, AreReadAsTheyWereMoved) {
   EXPECT_FALSE(head->staging);
   ASSERT_TRUE(run(engine_.update_item(store::Update("heads", Heads::key_of(kCart))
                                           .set(names::kStagedId, "s")
+                                          .set(names::kStagedRows, "r")
                                           .set(names::kStagedFirst, 10)
                                           .set(names::kStagedLast, 500)
                                           .set(names::kStagedEpoch, 5)
                                           .set(names::kStagedBeat, "b"))));
   head = run(heads_.find(kCart)).value();
   ASSERT_TRUE(head && head->staging);
-  EXPECT_EQ(head->staging->append_id, "s");
+  EXPECT_EQ(head->staging->owner, "s");
+  EXPECT_EQ(head->staging->append_id, "r");
   EXPECT_EQ(head->staging->first, 10u);
   EXPECT_EQ(head->staging->last, 500u);
   EXPECT_EQ(head->staging->epoch, 5u);
@@ -487,7 +490,7 @@ TEST_F(HeadRows, SayWhoseTheyAre) {
     const Entity entity{.journal = "shop", .pid = pid};
     EXPECT_EQ(Heads::entity_of(Heads::key_of(entity)), entity);
     EXPECT_FALSE(Heads::entity_of(Heads::batch_key(entity, "head")));
-    EXPECT_FALSE(Heads::entity_of(Heads::work_key(entity)));
+    EXPECT_FALSE(Heads::entity_of(Heads::work_key(entity, Heads::Work::stage)));
   }
   for (const auto* id : {"", "#", "#a", "a#", "a"})
     EXPECT_FALSE(Heads::entity_of(item::Item(Row().set("id", id).set("part", "head")))) << id;
@@ -496,10 +499,7 @@ TEST_F(HeadRows, SayWhoseTheyAre) {
 
 TEST_F(HeadRows, ABatchIsFoundByItsId) {
   EXPECT_FALSE(run(heads_.find_batch(kCart, "b")).value());
-  auto row = item::decode_item(Heads::batch_key(kCart, "b"));
-  row.set_member("first", item::Value::integer(3));
-  row.set_member("last", item::Value::integer(5));
-  put("heads", item::encode_item(row));
+  put("heads", Heads::batch_row(kCart, "b", {.first = 3, .last = 5}, time_at(1'000)));
   const auto batch = run(heads_.find_batch(kCart, "b")).value();
   ASSERT_TRUE(batch);
   EXPECT_EQ(batch->first, 3u);
@@ -512,7 +512,7 @@ TEST_F(HeadRows, EntitiesOfAJournalAreListedPageByPage) {
     const Entity entity{.journal = "shop", .pid = "cart#" + std::to_string(i)};
     put_head(entity, 1);
     put("heads", Heads::batch_key(entity, "b"));
-    put("heads", Heads::work_key(entity));
+    put("heads", Heads::work_key(entity, Heads::Work::stage));
     put_head({.journal = "shop2", .pid = entity.pid}, 1);
     put_head({.journal = "other", .pid = "shop#" + entity.pid}, 1);
     expected.push_back(entity.pid);
@@ -545,9 +545,10 @@ TEST_F(HeadRows, JournalsAndUnfinishedWorkAreListed) {
   for (const auto* name : {"b", "a", "b"}) ASSERT_TRUE(run(heads_.add_journal(name)));
   EXPECT_EQ(run(heads_.journals()).value(), (std::vector<std::string>{"a", "b"}));
   const Entity longest{.journal = std::string(kLongestJournal, 'j'), .pid = std::string(kLongestPid, 'p')};
-  put("heads", Heads::work_key(kCart));
-  put("heads", Heads::work_key(longest));
-  EXPECT_EQ(run(heads_.unfinished_work()).value(), (std::vector<Entity>{longest, kCart}));
+  put("heads", Heads::work_key(kCart, Heads::Work::stage));
+  put("heads", Heads::work_key(kCart, Heads::Work::purge));
+  put("heads", Heads::work_key(longest, Heads::Work::stage));
+  EXPECT_EQ(run(heads_.unfinished_work()).value(), (std::vector<Entity>{kCart, longest}));
 }
 
 class SnapshotRows : public testing::Test, protected EngineTest {
