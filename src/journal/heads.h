@@ -3,7 +3,8 @@
 //   id     part         highest, deleted_to, purge_to, purged_to, epoch, time, tagged, …
 //   J#P    head         the head of entity P in journal J
 //   J#P    batch#ID     what an append with this batch id has answered: first, last
-//   #work  J#P          somebody is staging events of this entity, or removing some
+//   #work  stage#J#P    somebody is staging events of this entity
+//   #work  purge#J#P    somebody is removing events of this entity
 //   #journals  J        a journal that has events
 //
 // The table has a stream with both images: events get their positions in the order of all (journal/order.h)
@@ -35,7 +36,8 @@ struct Head {
   bool tagged = false;               // some events of the last append have tags
 
   struct Staging {
-    std::string append_id;
+    std::string owner;      // who holds the head: whoever stages, or whoever removes what another has staged
+    std::string append_id;  // which the rows have
     uint64_t first = 0;
     uint64_t last = 0;
     uint64_t epoch = 0;
@@ -63,7 +65,10 @@ class Heads {
   const std::string& table() const { return table_; }
   static item::Item key_of(const Entity& entity);
   static item::Item batch_key(const Entity& entity, std::string_view batch_id);
-  static item::Item work_key(const Entity& entity);
+  static item::Item batch_row(const Entity& entity, std::string_view batch_id, const Batch& batch,
+                              TimePoint expires);
+  enum class Work { stage, purge };
+  static item::Item work_key(const Entity& entity, Work work);
   static Head head_of(item::ItemView row);
   // Of a row, or of its key; nothing if it is no head.
   static std::optional<Entity> entity_of(item::ItemView row);
@@ -80,6 +85,7 @@ class Heads {
 
   store::Async<std::vector<std::string>> journals() const;
   store::Async<void> add_journal(std::string journal) const;
+  // Entities that somebody is at, or was when he died; each once.
   store::Async<std::vector<Entity>> unfinished_work() const;
 
  private:

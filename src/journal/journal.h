@@ -7,7 +7,7 @@
 //
 // More events than a transaction takes are staged: the head says who is staging which numbers, so that
 // nobody else appends meanwhile; the rows are put in several transactions, each of which asks that the head
-// still says so; and the last transaction puts the last row and moves the head. No reader looks behind the
+// still says so; and the last transaction puts the last rows and moves the head. No reader looks behind the
 // head, and Akka's and Pekko's readers leave a batch out whose last row is not there. If whoever stages dies,
 // the next who wants to append, or the sweeper, takes the staging over, removes its rows and frees the head.
 //
@@ -17,6 +17,8 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <variant>
@@ -53,7 +55,8 @@ struct Append {
   std::optional<uint64_t> epoch = {};
   // The same one twice gives the first answer. Kept for Journal::Options::batch_ids_kept.
   std::string batch_id = {};
-  std::optional<std::chrono::seconds> time_to_live = {};  // none: the journal's own
+  // None: the journal's own. Events expire in their order: one never goes before those in front of it.
+  std::optional<std::chrono::seconds> time_to_live = {};
 };
 
 struct Appended {
@@ -70,46 +73,23 @@ struct Conflict {
 
 using AppendOutcome = std::variant<Appended, Conflict>;
 
+// What there is to read of an entity.
+struct Extent {
+  uint64_t lowest = 1;   // the first event that may be read
+  uint64_t highest = 0;  // the last number that was given out; 0: there never was an event
+  uint64_t epoch = 0;
+};
+
 struct Range {
   uint64_t from = 1;
   uint64_t to = UINT64_MAX;
   Direction direction = Direction::forward;
+  // Akka and Pekko use a number up for an event that they cannot store: whoever knows that of an entity can
+  // read on behind it.
+  bool skip_holes = false;
 };
 
-// What is there of an entity to be read.
-struct Extent {
-  uint64_t lowest = 1;   // the first event that may be read
-  uint64_t highest = 0;  // the last one; 0: there never was one
-  uint64_t epoch = 0;
-};
-
-class Journal;
-
-// The events of a range, step by step. On one thread; the journal outlives it.
-class Replay {
- public:
-  // The next events, in order; none once all were handed out. A number that is missing although neither
-  // deleted nor expired is an error that names it (internal): never a shorter history.
-  store::Async<std::vector<Event>> next();
-  // Known after the first next().
-  const Extent& extent() const { return extent_; }
-
- private:
-  friend class Journal;
-  Replay(const Journal& journal, Entity entity, Range range)
-      : journal_(journal), entity_(std::move(entity)), range_(range) {}
-
-  store::Async<void> begin();
-  store::Result<std::vector<Event>> check(std::vector<Event> events, std::optional<uint64_t> next);
-
-  const Journal& journal_;
-  const Entity entity_;
-  Range range_;
-  Extent extent_;
-  uint64_t may_be_gone_to_ = 0;  // events up to here expire, and are missing from the front
-  std::optional<uint64_t> at_;   // the next number; nothing: the end
-  bool begun_ = false;
-};
+class Replay;
 
 // Thread-safe.
 class Journal {
@@ -121,9 +101,13 @@ class Journal {
     std::chrono::milliseconds operation_timeout{10'000};  // of one call, its own retries included
     std::chrono::milliseconds staging_lease{5'000};       // after so much silence a staging is taken over
   };
-  // All outlive it. `appended` is told of each append of this process, on its thread.
+  // `appended` is told of each append of this process, on its thread.
   using Told = std::function<void(const Entity&, uint64_t highest)>;
+  // What is referred to outlives it.
   Journal(store::Store& store, const Clock& clock, const Layout& layout, Options options, Told appended = {});
+
+  static constexpr size_t kMostEvents = 10'000;  // of one append
+  static constexpr size_t kMostBytes = 32u << 20;
 
   store::Async<AppendOutcome> append(Append append);
   Replay replay(Entity entity, Range range) const;
@@ -132,22 +116,44 @@ class Journal {
   // A new writer's epoch, higher than all before: whoever appends with a lower one from now on is refused.
   store::Async<uint64_t> take_epoch(Entity entity);
   // Up to a number, or to the highest if that is lower; the highest stays what it is. Permanently: the rows
-  // are removed before it returns, or later if it is interrupted. Returns up to where all are deleted.
+  // are removed too, before it returns or, where that takes longer than an operation may, by finish_work().
+  // Returns up to where all are deleted.
   store::Async<uint64_t> delete_to(Entity entity, uint64_t to, bool permanently);
   // Adds names to the confirmations of an event. False: there is no such event.
   store::Async<bool> confirm(Entity entity, uint64_t number, std::vector<std::string> by);
   // Moves the head over events that others have written. Returns the head as it is then; nothing where there
   // is no trace of the entity.
   store::Async<std::optional<Head>> adopt(Entity entity);
-  // Finishes what somebody has left unfinished on this entity: a staging whose owner is silent, rows to be
-  // removed. False: there is still somebody at it.
+  // Does what somebody has left undone on this entity: removes the rows of a staging whose owner has been
+  // silent since the last call, and those that are to be removed. False: somebody may still be at it.
   store::Async<bool> finish_work(Entity entity);
 
   const Layout& layout() const { return layout_; }
   const Heads& heads() const { return heads_; }
 
  private:
+  friend class Appender;
   friend class Replay;
+
+  // The head as it is stored, and as it is with what other programs have written behind it.
+  struct Sight {
+    std::optional<Head> stored;
+    Head head;
+
+    bool is_new() const { return head.highest != (stored ? stored->highest : 0); }
+    bool knows_entity() const { return stored || head.highest > 0; }
+  };
+  store::Async<Sight> look(Entity entity) const;
+  // The first event that has not expired.
+  store::Async<uint64_t> lowest(Entity entity, Head head) const;
+  // Removes what somebody has staged who is believed to be dead, or is fenced off by a higher epoch. False:
+  // somebody else was faster, or he is alive.
+  store::Async<bool> take_over(Entity entity, Head::Staging staging, uint64_t epoch);
+  // Likewise, for the staging's owner.
+  store::Async<bool> remove_staged(Entity entity, Head::Staging staging);
+  // False: there are rows left at that time.
+  store::Async<bool> purge(Entity entity, std::chrono::steady_clock::time_point until);
+  store::Async<void> mark_deleted(Entity entity, uint64_t from, uint64_t to);
 
   store::Store& store_;
   const Clock& clock_;
@@ -155,6 +161,14 @@ class Journal {
   const Options options_;
   const Told appended_;
   const Heads heads_;
+
+  // Of stagings that finish_work() has seen: their beats, and since when they are the same.
+  struct Seen {
+    std::string beat;
+    Elapsed since;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Seen> seen_;  // by owner; guarded by mutex_
 };
 
 }  // namespace tabella::journal

@@ -1,0 +1,160 @@
+// Events that are no longer to be seen, and work that somebody has left undone.
+#include <algorithm>
+
+#include "journal/event_attributes.h"
+#include "journal/head_attributes.h"
+#include "journal/journal.h"
+#include "store/batches.h"
+#include "store/conditional.h"
+#include "store/rows.h"
+#include "store/time_slice.h"
+
+namespace tabella::journal {
+
+namespace names = head_attributes;
+using store::Async;
+
+namespace {
+constexpr uint64_t kPurgeStep = 1000;  // rows between two notes of how far we are
+}
+
+// The head decides: from then on nobody sees them. Rows are removed afterwards, and how far is noted down.
+Async<uint64_t> Journal::delete_to(Entity entity, uint64_t to, bool permanently) {
+  const auto until = std::chrono::steady_clock::now() + options_.operation_timeout;
+  uint64_t marked_to = 0;
+  while (true) {
+    TABELLA_CO_ASSIGN(const auto head, co_await adopt(entity));
+    if (!head) co_return 0;
+    to = std::min(to, head->highest);
+    marked_to = head->deleted_to;
+    if (to <= (permanently ? head->purge_to : head->deleted_to)) break;
+    const auto deleted_to = std::max(to, head->deleted_to);
+    auto update = store::Update(heads_.table(), Heads::key_of(entity))
+                      .set(names::kDeletedTo, deleted_to)
+                      .when(head->deleted_to > 0 ? store::equals(names::kDeletedTo, head->deleted_to)
+                                                 : store::absent(names::kDeletedTo));
+    if (permanently) update.set(names::kPurgeTo, to);
+    std::vector<store::TransactWrite> writes;
+    writes.push_back(std::move(update));
+    for (auto& row : layout_.low_counters(entity, deleted_to))
+      writes.push_back(store::Put(layout_.table(), std::move(row)));
+    if (permanently)
+      writes.push_back(store::Put(heads_.table(), Heads::work_key(entity, Heads::Work::purge)));
+    auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
+    if (made) break;
+    // Somebody else has deleted some meanwhile, or is at the same rows; deleting twice does no harm.
+    const auto code = made.error().code;
+    const bool may_pass =
+        code == store::ErrorCode::transaction_canceled || code == store::ErrorCode::transaction_conflict;
+    if (!may_pass || std::chrono::steady_clock::now() >= until) co_return store::error_of(made);
+  }
+  if (layout_.marks_deleted() && !permanently)
+    TABELLA_CO_TRY(co_await mark_deleted(entity, marked_to + 1, to));
+  if (permanently) TABELLA_CO_TRY(co_await purge(entity, until));
+  TABELLA_CO_ASSIGN(const auto head, co_await heads_.find(entity));
+  co_return head ? head->deleted_to : 0;
+}
+
+Async<bool> Journal::purge(Entity entity, std::chrono::steady_clock::time_point until) {
+  while (true) {
+    TABELLA_CO_ASSIGN(const auto head, co_await heads_.find(entity));
+    if (!head) co_return true;
+    const auto from = head->purged_to + 1;
+    const auto to = std::min(head->purge_to, head->purged_to + kPurgeStep);
+    if (from <= to && std::chrono::steady_clock::now() >= until) co_return false;
+    std::vector<store::BatchWrite> removals;
+    for (auto number = from; number <= to; ++number)
+      removals.push_back({.put = false, .item = layout_.key_of(entity, number)});
+    TABELLA_CO_TRY(co_await store::write_all(store_, layout_.table(), std::move(removals)));
+
+    auto update = store::Update(heads_.table(), Heads::key_of(entity))
+                      .set(names::kPurgedTo, to)
+                      .when(store::exists(names::kId));
+    if (to < head->purge_to) {
+      TABELLA_CO_TRY(co_await store_.update_item(std::move(update)));
+      continue;
+    }
+    // That was all, unless more is to be removed by now.
+    std::vector<store::TransactWrite> writes;
+    if (head->purge_to > 0)
+      writes.push_back(std::move(update).when(store::equals(names::kPurgeTo, head->purge_to)));
+    else
+      writes.push_back(
+          store::Check(heads_.table(), Heads::key_of(entity)).when(store::absent(names::kPurgeTo)));
+    writes.push_back(store::Delete(heads_.table(), Heads::work_key(entity, Heads::Work::purge)));
+    auto done = co_await store_.transact_write_items({.writes = std::move(writes)});
+    if (done) co_return true;
+    if (done.error().code != store::ErrorCode::transaction_canceled) co_return store::error_of(done);
+  }
+}
+
+// For programs that only look at the events. Those that are gone need no mark.
+Async<void> Journal::mark_deleted(Entity entity, uint64_t from, uint64_t to) {
+  store::TimeSlice slice;
+  for (auto number = from; number <= to; ++number) {
+    TABELLA_CO_TRY(store::was_made(
+        co_await store_.update_item(store::Update(layout_.table(), layout_.key_of(entity, number))
+                                        .set(event_attributes::kDeleted, "true")
+                                        .when(store::exists(layout_.key_attribute())))));
+    co_await slice.yield_if_over();
+  }
+  co_return store::Result<void>();
+}
+
+Async<bool> Journal::confirm(Entity entity, uint64_t number, std::vector<std::string> by) {
+  TABELLA_CO_ASSIGN(const auto there, co_await extent(entity));
+  if (number < there.lowest || number > there.highest) co_return false;
+  co_return store::was_made(
+      co_await store_.update_item(store::Update(layout_.table(), layout_.key_of(entity, number))
+                                      .add(layout_.confirmations_attribute(), by)
+                                      .when(store::exists(layout_.key_attribute()))));
+}
+
+Async<uint64_t> Journal::take_epoch(Entity entity) {
+  while (true) {
+    auto update = store::Update(heads_.table(), Heads::key_of(entity))
+                      .add(names::kEpoch, 1)
+                      .when(store::exists(names::kHighest))
+                      .returning(store::ReturnValues::all_new);
+    auto taken = co_await store_.update_item(std::move(update));
+    if (taken) co_return static_cast<uint64_t>(store::number_of(*taken->attributes, names::kEpoch));
+    if (!store::failed_its_condition(taken.error())) co_return store::error_of(taken);
+    TABELLA_CO_ASSIGN(const auto head, co_await adopt(entity));
+    if (head) continue;
+    TABELLA_CO_TRY(
+        store::was_made(co_await store_.update_item(store::Update(heads_.table(), Heads::key_of(entity))
+                                                        .set(names::kHighest, 0)
+                                                        .when(store::absent(names::kId)))));
+  }
+}
+
+Async<bool> Journal::finish_work(Entity entity) {
+  TABELLA_CO_TRY(co_await purge(entity, std::chrono::steady_clock::now() + options_.operation_timeout));
+  TABELLA_CO_ASSIGN(const auto head, co_await heads_.find(entity));
+  if (!head || !head->staging) {
+    // Whoever has removed the staging removes this with it.
+    co_return true;
+  }
+  const auto& staging = *head->staging;
+  const auto now = clock_.elapsed();
+  {
+    const std::scoped_lock lock(mutex_);
+    if (seen_.size() > 1000) seen_.clear();
+    auto& seen = seen_[staging.owner];
+    if (seen.beat != staging.beat) seen = {.beat = staging.beat, .since = now};
+    if (now - seen.since < options_.staging_lease) co_return false;
+    seen_.erase(staging.owner);
+  }
+  co_return co_await take_over(entity, staging, staging.epoch);
+}
+
+Journal::Journal(store::Store& store, const Clock& clock, const Layout& layout, Options options,
+                 Told appended)
+    : store_(store),
+      clock_(clock),
+      layout_(layout),
+      options_(std::move(options)),
+      appended_(std::move(appended)),
+      heads_(store, options_.heads_table) {}
+
+}  // namespace tabella::journal

@@ -1,0 +1,133 @@
+// What is behind the heads: events that other programs have written.
+#include <algorithm>
+
+#include "journal/continuity.h"
+#include "journal/head_attributes.h"
+#include "journal/journal.h"
+#include "store/conditional.h"
+#include "store/rows.h"
+#include "store/time_slice.h"
+
+namespace tabella::journal {
+
+namespace names = head_attributes;
+using store::Async;
+
+namespace {
+
+constexpr uint64_t kWindow = 100;  // numbers that are looked at together
+
+// Follows the events of others behind a head. Numbers may be missing: reading finds that out. A batch at the
+// end that is not whole may be one that is being written.
+class Follower {
+ public:
+  explicit Follower(uint64_t highest)
+      : continuity_(highest + 1, highest + 1, Direction::forward, Holes::skip) {}
+
+  // False: the event is ours, and so is all behind it.
+  bool take(Event& event) {
+    if (!event.append_id().empty()) return false;
+    found_.clear();
+    return continuity_.take(event, found_);
+  }
+  uint64_t highest() const { return continuity_.next() - 1; }
+  bool met_hole() const { return continuity_.met_hole(); }
+
+ private:
+  Continuity continuity_;
+  std::vector<Event> found_;
+};
+
+void set_deleted(Head& head, uint64_t to) {
+  head.deleted_to = std::max(head.deleted_to, to);
+  head.purge_to = std::max(head.purge_to, to);
+  head.purged_to = std::max(head.purged_to, to);
+}
+
+}  // namespace
+
+Async<Journal::Sight> Journal::look(Entity entity) const {
+  TABELLA_CO_ASSIGN(auto stored, co_await heads_.find(entity));
+  Sight sight{.stored = std::move(stored)};
+  if (sight.stored) {
+    sight.head = *sight.stored;
+  } else {
+    // The counters of others say where to begin, and whether all there was has been deleted.
+    TABELLA_CO_ASSIGN(const auto counters, co_await layout_.read_counters(store_, entity));
+    set_deleted(sight.head, counters.deleted_to);
+    sight.head.highest = std::max(counters.high > 0 ? counters.high - 1 : 0, counters.deleted_to);
+  }
+  Follower follower(sight.head.highest);
+  store::TimeSlice slice;
+  bool found = true;
+  for (auto window = sight.head.highest + 1; found; window += kWindow) {
+    found = false;
+    for (std::optional<uint64_t> at = window; at;) {
+      TABELLA_CO_ASSIGN(auto step,
+                        co_await layout_.read(store_, entity, *at, window + kWindow - 1, Direction::forward));
+      at = step.next;
+      for (auto& event : step.events)
+        if (!follower.take(event)) {
+          found = false;
+          at.reset();
+          break;
+        } else {
+          found = true;
+        }
+      co_await slice.yield_if_over();
+    }
+  }
+  sight.head.highest = follower.highest();
+  if (sight.stored && follower.met_hole()) {
+    TABELLA_CO_ASSIGN(const auto counters, co_await layout_.read_counters(store_, entity));
+    set_deleted(sight.head, std::min(counters.deleted_to, sight.head.highest));
+  }
+  co_return sight;
+}
+
+Async<std::optional<Head>> Journal::adopt(Entity entity) {
+  while (true) {
+    TABELLA_CO_ASSIGN(auto sight, co_await look(entity));
+    if (!sight.knows_entity()) co_return std::nullopt;
+    if (sight.stored && !sight.is_new()) co_return sight.head;
+    auto update = store::Update(heads_.table(), Heads::key_of(entity))
+                      .set(names::kHighest, sight.head.highest)
+                      .set(names::kTime, epoch_milliseconds(clock_.now()))
+                      .remove(names::kTagged);
+    if (sight.head.deleted_to > 0)
+      update.set(names::kDeletedTo, sight.head.deleted_to)
+          .set(names::kPurgeTo, sight.head.purge_to)
+          .set(names::kPurgedTo, sight.head.purged_to);
+    update.when(sight.stored ? store::equals(names::kHighest, sight.stored->highest)
+                             : store::absent(names::kId));
+    TABELLA_CO_ASSIGN(const bool moved, store::was_made(co_await store_.update_item(std::move(update))));
+    if (moved) co_return sight.head;
+  }
+}
+
+// Events expire in the order of their numbers, so those that have are all in front: halving finds the first
+// that has not.
+Async<uint64_t> Journal::lowest(Entity entity, Head head) const {
+  uint64_t low = head.deleted_to + 1;
+  uint64_t high = std::max(low, head.expiring_to + 1);
+  while (low < high) {
+    const auto middle = low + (high - low) / 2;
+    TABELLA_CO_ASSIGN(const auto step,
+                      co_await layout_.read(store_, entity, middle, middle, Direction::forward));
+    const bool expired =
+        step.events.empty() || step.events.front().expires().value_or(TimePoint::max()) <= clock_.now();
+    if (expired)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  co_return low;
+}
+
+Async<Extent> Journal::extent(Entity entity) const {
+  TABELLA_CO_ASSIGN(const auto sight, co_await look(entity));
+  TABELLA_CO_ASSIGN(const auto first, co_await lowest(entity, sight.head));
+  co_return Extent{.lowest = first, .highest = sight.head.highest, .epoch = sight.head.epoch};
+}
+
+}  // namespace tabella::journal
