@@ -6,7 +6,7 @@ readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev
   libjemalloc-dev libdeflate-dev libutf8proc-dev libmariadb-dev libc-ares-dev)
 # The programs of MariaDB and dnsmasq without the packages that would start them as services.
 readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
-  npm curl openssl default-jre-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl
+  npm curl openssl default-jdk-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl
   mariadb-server-core mariadb-client-core dnsmasq-base python3-dkim python3-nacl python3-pymysql)
 # The server of Redis is a program of its tools under another name; redis-server would start it as a service.
 readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3 postfix curl redis-tools
@@ -20,6 +20,7 @@ provided() {
     nodejs) command -v node ;;
     npm) command -v npm ;;
     default-jre-headless) command -v java ;;
+    default-jdk-headless) command -v javac ;;
     maven) command -v mvn ;;
     *) return 1 ;;
   esac >/dev/null 2>&1

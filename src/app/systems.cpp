@@ -1,5 +1,6 @@
 #include "app/systems.h"
 
+#include "journal/system.h"
 #include "mail/system.h"
 #include "outbox/system.h"
 
@@ -12,6 +13,7 @@ house::Systems make_systems() {
   auto mail = std::make_shared<mail::Handover>();
   systems.push_back(mail::make_system(mail));
   systems.push_back(outbox::make_system([mail] { return mail->take; }));
+  systems.push_back(journal::make_system());
   return systems;
 }
 

@@ -174,7 +174,7 @@ void append_json(std::string& out, JsonValue value) {
   switch (value.kind()) {
     case JsonValue::Kind::null: out += "null"; return;
     case JsonValue::Kind::boolean: out += value.boolean() ? "true" : "false"; return;
-    case JsonValue::Kind::integer: out += std::to_string(value.integer()); return;
+    case JsonValue::Kind::integer: out += value.number_text(); return;
     case JsonValue::Kind::real: fmt::format_to(std::back_inserter(out), "{}", value.real()); return;
     case JsonValue::Kind::string: append_json_string(out, value.string()); return;
     case JsonValue::Kind::array: {

@@ -2,12 +2,13 @@
 // slices are divided into parts, each with a checkpoint of its own, and a part is read by whoever holds its
 // lease. An event is handed out again if it was not acknowledged before the lease ended.
 //
-//   id (J#NAME)  part     what
-//                "-"      the consumer: tag, parts, created
-//                0000…    a part: checkpoint, holder, lease, until
+//   id       part  what
+//   J#       NAME  a consumer: tag, parts, created
+//   J#NAME   0000… a part of it: checkpoint, and while somebody has it: holder, lease, until
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -15,6 +16,7 @@
 
 #include "base/clock.h"
 #include "journal/order.h"
+#include "store/rows.h"
 #include "store/store.h"
 #include "store/tables.h"
 
@@ -36,14 +38,16 @@ struct ConsumerPart {
   uint64_t lag = 0;  // positions between the checkpoint and the last
 };
 
+// Without events where there is nothing new: then there is no lease either, and nothing to acknowledge.
 struct Delivery {
   int part = 0;
   std::string lease;  // to acknowledge with
   std::vector<Placed> events;
   uint64_t position = 0;  // what to acknowledge once all of them are handled
+  uint64_t last = 0;      // the last position there was: more may come behind it
 };
 
-// Why an acknowledgement or a read was refused.
+// Why an acknowledgement or a read was refused. `behind`: what is acknowledged is behind the last position.
 enum class Refused { no_consumer, all_held, lease_lost, behind };
 
 // Thread-safe.
@@ -53,7 +57,10 @@ class Consumers {
       : store_(store), clock_(clock), order_(order), table_(std::move(table)) {}
   static store::TablePlan plan(const std::string& table);
 
-  // Reads from behind `from`. False: there is one of that name already, which stays as it is.
+  static constexpr int kMostParts = 32;
+
+  // Reads from behind `from`, or the last position if that is lower. False: there is one of that name
+  // already, which stays as it is.
   store::Async<bool> create(Consumer consumer, uint64_t from);
   store::Async<bool> remove(std::string journal, std::string name);
   store::Async<std::optional<Consumer>> find(std::string journal, std::string name) const;
@@ -62,18 +69,35 @@ class Consumers {
 
   // Events behind the checkpoint of a part that `holder` holds or can have, for `lease` from now on. A part
   // that has news before one that has none. Whoever reads the same part again without acknowledging gets the
-  // same events.
+  // same events, and has the same lease for longer.
   store::Async<std::variant<Delivery, Refused>> read(std::string journal, std::string name,
                                                      std::string holder, size_t limit,
                                                      std::chrono::milliseconds lease);
-  // Moves the checkpoint of the part that the lease is for.
+  // Moves the checkpoint of the part that the lease is for, and never back. A lease that has ended holds
+  // until somebody else takes the part.
   store::Async<std::optional<Refused>> acknowledge(std::string journal, std::string name, std::string lease,
                                                    uint64_t position);
   store::Async<std::optional<Refused>> release(std::string journal, std::string name, std::string lease);
-  // Moves the checkpoints of all parts, back or forward; leases are lost.
+  // Moves the checkpoints of all parts, back or forward to the last position at most; leases are lost.
   store::Async<bool> move_to(std::string journal, std::string name, uint64_t position);
 
  private:
+  struct PartRow;
+  struct Found;
+
+  store::Async<std::optional<Found>> look(std::string journal, std::string name) const;
+  store::Async<std::vector<PartRow>> part_rows(std::string journal, std::string name) const;
+  static store::Condition unchanged(const PartRow& part);
+  store::Async<OrderPage> news(const Consumer& consumer, const PartRow& part, size_t limit) const;
+  // Nothing: somebody else has it.
+  store::Async<std::optional<std::string>> take(const Consumer& consumer, const PartRow& part,
+                                                std::string holder, std::chrono::milliseconds lease);
+  store::Async<void> pass_over(const Consumer& consumer, const PartRow& part, uint64_t position);
+  // What became of a change that asks for the lease: it was made, or `made_before` of the row as it is.
+  store::Async<std::optional<Refused>> with_lease(std::string journal, std::string name, std::string lease,
+                                                  store::Update change,
+                                                  std::function<bool(const PartRow&)> made_before);
+
   store::Store& store_;
   const Clock& clock_;
   const Order& order_;

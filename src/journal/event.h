@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "item/value.h"
+#include "journal/persistent_message.h"
 
 namespace tabella::journal {
 
@@ -25,6 +26,10 @@ struct Entity {
 std::string problem_with_journal(std::string_view name);
 std::string problem_with_pid(std::string_view pid);
 std::string problem_with_tag(std::string_view tag);
+// So that a pid and its journal's name fit into the shortest key that they are in, the sort key of Heads.
+inline constexpr size_t kLongestJournal = 64;
+inline constexpr size_t kLongestPid = 900;
+inline constexpr size_t kLongestTag = 128;
 
 // Entities are spread over slices by a hash of their ids, the one that Akka and Pekko use.
 inline constexpr int kSlices = 1024;
@@ -45,10 +50,10 @@ struct NewEvent {
   std::string manifest = {};  // for the serializer
 };
 
-// What the attributes of an event's row are called.
-struct EventAttributes;
+struct EventAttributes;  // journal/event_attributes.h
 
-// An event as it is stored: its row, looked at. Views borrow from the event.
+// An event as it is stored: its row, looked at. Whoever wrote it: what is missing or of another type than it
+// should be is empty, 0 or false. Views borrow from the event, and end when it is moved.
 class Event {
  public:
   Event(item::Item row, uint64_t number, const EventAttributes& names)
@@ -70,6 +75,8 @@ class Event {
   std::optional<TimePoint> expires() const;
   // Which append it came with, if it was one of ours. Empty: another program's.
   std::string_view append_id() const;
+  // It says itself that it is deleted: another program's, or one of a layout that marks them.
+  bool is_deleted() const;
   // Of events that were not written in one transaction: their place among those that belong together, and the
   // place of the last of them.
   struct BatchPlace {
@@ -81,6 +88,10 @@ class Event {
   const item::Item& row() const { return row_; }
 
  private:
+  bool is_ours() const;
+  std::string_view text(std::string_view name) const;
+  std::optional<PersistentMessage> message() const;
+
   item::Item row_;
   uint64_t number_;
   const EventAttributes* names_;

@@ -62,6 +62,8 @@ class Layout {
   virtual std::string_view key_attribute() const = 0;
   virtual item::Item row_of(const Entity& entity, uint64_t number, const NewEvent& event,
                             const Recording& recording) const = 0;
+  // The event that a row of the table is.
+  virtual Event event_of(item::Item row, uint64_t number) const = 0;
   // What a key of the table stands for; nothing where it is no event's.
   virtual std::optional<Located> locate(item::ItemView key) const = 0;
 

@@ -18,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "journal/event.h"
 #include "journal/journal.h"
+#include "journal/order_rows.h"
 #include "store/store.h"
 #include "store/tables.h"
 
@@ -50,23 +52,30 @@ struct OrderPage {
 class Order {
  public:
   // All outlive it.
-  Order(store::Store& store, const Journal& journal, std::string table)
-      : store_(store), journal_(journal), table_(std::move(table)) {}
+  Order(store::Store& store, const Clock& clock, const Journal& journal, std::string table)
+      : store_(store), clock_(clock), journal_(journal), table_(std::move(table)) {}
   static store::TablePlan plan(const std::string& table);
 
   // Events behind `after`, at most `limit`, and not many more rows looked at than that takes: a page may be
   // empty although more is to come, as its position says.
   store::Async<OrderPage> read(std::string journal, uint64_t after, size_t limit, Filter filter) const;
-  // Backward: events before `before`, the last first; position is that of the last one looked at.
+  // Backward: events before `before`, the last first; the position is that of the last one looked at, and 1
+  // once there are no more.
   store::Async<OrderPage> read_backward(std::string journal, uint64_t before, size_t limit,
                                         Filter filter) const;
+  // Whose events are behind `after`, without the events themselves: some of them, from the first on; none
+  // where there are none.
+  store::Async<std::vector<Run>> runs(std::string journal, uint64_t after) const;
   // The last position there is; 0: none.
   store::Async<uint64_t> last(std::string journal) const;
 
   const std::string& table() const { return table_; }
 
  private:
+  class PageReader;
+
   store::Store& store_;
+  const Clock& clock_;
   const Journal& journal_;
   const std::string table_;
 };

@@ -1,0 +1,25 @@
+# find_package(Tabella) gives the target Tabella::tabella, which is all that a program links.
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
+  set(Tabella_FOUND FALSE)
+  set(Tabella_NOT_FOUND_MESSAGE "Tabella is for C++23 with clang 19 or newer (GCC 12 miscompiles its coroutines), and the \
+compiler is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}. Configure with -D CMAKE_CXX_COMPILER=clang++-19.")
+  return()
+endif()
+
+include(CMakeFindDependencyMacro)
+macro(tabella_needs)
+  find_dependency(${ARGV})
+endmacro()
+macro(tabella_needs_library VARIABLE NAME)
+  find_library(${VARIABLE} ${NAME})
+  if(NOT ${VARIABLE})
+    set(Tabella_FOUND FALSE)
+    set(Tabella_NOT_FOUND_MESSAGE "Tabella needs the library ${NAME}.")
+    return()
+  endif()
+endmacro()
+include(${CMAKE_CURRENT_LIST_DIR}/library_dependencies.cmake)
+# The file ends early where something is not there.
+if(TARGET Tabella::deflate)
+  include(${CMAKE_CURRENT_LIST_DIR}/TabellaTargets.cmake)
+endif()

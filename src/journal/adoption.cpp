@@ -1,0 +1,85 @@
+#include "journal/adoption.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "store/batches.h"
+
+namespace tabella::journal {
+
+using boost::asio::awaitable;
+using store::Async;
+
+namespace {
+
+[[noreturn]] void give_up_adoption(const store::Error& error) {
+  throw std::runtime_error(fmt::format("events of other programs are not adopted: {}", error.message));
+}
+
+// Rows that are being staged belong to an append of ours, which moves the head itself or removes them.
+bool is_staged(const Head& head, uint64_t number) {
+  return head.staging && head.staging->first <= number && number <= head.staging->last;
+}
+
+}  // namespace
+
+void Adoption::appended(const Entity& entity, uint64_t highest) {
+  const std::lock_guard lock(mutex_);
+  appended_.note(entity, highest);
+}
+
+Adoption::Numbers Adoption::not_appended_here(std::span<const store::StreamRecord> records) {
+  Numbers numbers;
+  const std::lock_guard lock(mutex_);
+  for (const auto& record : records) {
+    if (record.event != store::StreamEvent::insert) continue;
+    auto located = journal_.layout().locate(record.keys);
+    if (!located || located->number <= appended_.of(located->entity)) continue;
+    // Somebody else's rows need not be what we would write.
+    if (!problem_with_journal(located->entity.journal).empty() ||
+        !problem_with_pid(located->entity.pid).empty())
+      continue;
+    auto& highest = numbers[{std::move(located->entity.journal), std::move(located->entity.pid)}];
+    highest = std::max(highest, located->number);
+  }
+  return numbers;
+}
+
+Async<std::vector<Entity>> Adoption::behind_their_heads(Numbers numbers) {
+  std::vector<item::Item> keys;
+  for (const auto& [entity, number] : numbers)
+    keys.push_back(Heads::key_of({.journal = entity.first, .pid = entity.second}));
+  TABELLA_CO_ASSIGN(const auto rows,
+                    co_await store::get_all(store_, journal_.heads().table(), std::move(keys)));
+  for (const auto& row : rows) {
+    const auto entity = Heads::entity_of(row);
+    if (!entity) continue;
+    const auto head = Heads::head_of(row);
+    appended(*entity, head.highest);
+    const auto at = numbers.find({entity->journal, entity->pid});
+    if (at != numbers.end() && (at->second <= head.highest || is_staged(head, at->second))) numbers.erase(at);
+  }
+  std::vector<Entity> entities;
+  for (const auto& [entity, number] : numbers)
+    entities.push_back({.journal = entity.first, .pid = entity.second});
+  co_return entities;
+}
+
+awaitable<void> Adoption::handle(const std::string&, std::span<const store::StreamRecord> records) {
+  auto numbers = not_appended_here(records);
+  if (numbers.empty()) co_return;
+  auto entities = co_await behind_their_heads(std::move(numbers));
+  if (!entities) give_up_adoption(entities.error());
+  for (const auto& entity : *entities) {
+    const auto head = co_await journal_.adopt(entity);
+    if (!head) give_up_adoption(head.error());
+    if (!*head) continue;
+    appended(entity, (*head)->highest);
+    ++count_;
+    if (adopted_) adopted_(entity, (*head)->highest);
+  }
+}
+
+}  // namespace tabella::journal

@@ -1,0 +1,297 @@
+#include "journal/append_request.h"
+
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "base/duration.h"
+#include "base/json.h"
+#include "base/options.h"
+#include "base/text.h"
+
+namespace tabella::journal {
+namespace {
+
+using Kind = JsonValue::Kind;
+using Nothing = Read<void>;
+
+constexpr size_t kMaxType = 256;
+constexpr size_t kMaxEventId = 128;
+constexpr size_t kMaxManifest = 1024;
+constexpr size_t kMaxBatchId = 128;
+
+template <class... Arguments>
+std::unexpected<BadRequest> bad(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  return std::unexpected(BadRequest{.message = fmt::format(format, std::forward<Arguments>(arguments)...)});
+}
+
+// A text that others will see in lists and keys.
+Nothing check_text(std::string_view name, std::string_view text, size_t most) {
+  if (text.size() > most) return bad("{} has at most {} bytes", name, most);
+  for (size_t i = 0; i < text.size(); ++i)
+    if (control_length(text.substr(i)) > 0) return bad("{} has control characters in it", name);
+  if (!is_valid_utf8(text)) return bad("{} is no UTF-8", name);
+  return {};
+}
+
+Read<std::string> read_text(std::string_view name, JsonValue value, size_t most) {
+  if (value.kind() == Kind::null) return std::string();
+  if (value.kind() != Kind::string) return bad("{}: expected a text", name);
+  TABELLA_TRY(check_text(name, value.string(), most));
+  return std::string(value.string());
+}
+
+Read<uint64_t> read_whole(std::string_view name, JsonValue value) {
+  if (value.kind() != Kind::integer || value.integer() < 0)
+    return bad("{}: expected a whole number from 0 to {}", name, kLastNumber);
+  return static_cast<uint64_t>(value.integer());
+}
+
+Read<uint64_t> read_whole(std::string_view name, std::string_view text) {
+  int64_t number = 0;
+  const auto* end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || read != end || number < 0)
+    return bad("{}: expected a whole number from 0 to {}", name, kLastNumber);
+  return static_cast<uint64_t>(number);
+}
+
+Read<Expected> read_expected(std::string_view text) {
+  if (text == "any") return Expected::any();
+  if (text == "none") return Expected::none();
+  const auto number = read_whole("expected", text);
+  if (!number) return bad("expected: 'any', 'none', or the number of the last event that there is");
+  return Expected::version(*number);
+}
+
+Read<std::chrono::seconds> read_time_to_live(std::string_view text) {
+  const auto time = parse_duration(text);
+  if (!time || *time < std::chrono::seconds{1} || *time > kForever)
+    return bad("ttl: expected seconds, or a time as in 30d, of a second at least");
+  return std::chrono::duration_cast<std::chrono::seconds>(*time);
+}
+
+Nothing add_tag(std::vector<std::string>& tags, std::string_view tag) {
+  if (auto problem = problem_with_tag(tag); !problem.empty()) return bad("tags: {}", problem);
+  if (tags.size() == kMostTags) return bad("tags: an event has at most {}", kMostTags);
+  if (std::ranges::find(tags, tag) == tags.end()) tags.emplace_back(tag);
+  return {};
+}
+
+Nothing read_tags(std::vector<std::string>& tags, JsonValue value) {
+  if (value.kind() == Kind::null) return {};
+  if (value.kind() != Kind::array) return bad("tags: expected a list of texts");
+  for (JsonElements each(value); each.next();) {
+    if (each.value().kind() != Kind::string) return bad("tags: expected a list of texts");
+    TABELLA_TRY(add_tag(tags, each.value().string()));
+  }
+  return {};
+}
+
+// A payload that an object has by one of two names.
+class PayloadReader {
+ public:
+  // False: the member is none of its own.
+  Read<bool> take(std::string_view name, JsonValue value) {
+    if (name != "data" && name != "bytes") return false;
+    if (std::exchange(found_, true)) return bad("expected either data or bytes, and once");
+    is_json = name == "data";
+    if (is_json) {
+      append_json(payload, value);
+      return true;
+    }
+    auto bytes = value.kind() == Kind::string ? from_base64(value.string()) : std::nullopt;
+    if (!bytes) return bad("bytes: expected base64, with its padding");
+    payload = std::move(*bytes);
+    return true;
+  }
+  Nothing check() const {
+    if (!found_) return bad("expected data, any JSON, or bytes, in base64");
+    return {};
+  }
+
+  std::string payload;
+  bool is_json = false;
+
+ private:
+  bool found_ = false;
+};
+
+Nothing read_serializer(int64_t& into, JsonValue value) {
+  constexpr int64_t kMost = INT32_MAX;
+  if (value.kind() != Kind::integer || value.integer() < -kMost || value.integer() > kMost)
+    return bad("serializer: expected the number by which Akka or Pekko know it; 4 for bytes");
+  into = value.integer();
+  return {};
+}
+
+size_t size_of(const NewEvent& event) {
+  size_t size = event.payload.size() + event.type.size() + event.metadata.size() + event.id.size() +
+                event.manifest.size();
+  for (const auto& tag : event.tags) size += tag.size();
+  return size;
+}
+
+Nothing check_size(size_t size, std::string_view what) {
+  if (size <= kMaxEvent) return {};
+  return std::unexpected(BadRequest{
+      413, fmt::format("{} has {} bytes, and at most {} are possible: keep what is large elsewhere, and its "
+                       "address here",
+                       what, size, kMaxEvent)});
+}
+
+Nothing take_member(NewEvent& event, PayloadReader& payload, std::string_view name, JsonValue value) {
+  TABELLA_ASSIGN(const bool taken, payload.take(name, value));
+  if (taken) return {};
+  if (name == "tags") return read_tags(event.tags, value);
+  if (name == "serializer") return read_serializer(event.serializer, value);
+  if (name == "metadata") {
+    if (value.kind() != Kind::null) append_json(event.metadata, value);
+    return {};
+  }
+  const auto into = [&](std::string& text, size_t most) -> Nothing {
+    TABELLA_ASSIGN(text, read_text(name, value, most));
+    return {};
+  };
+  if (name == "type") return into(event.type, kMaxType);
+  if (name == "id") return into(event.id, kMaxEventId);
+  if (name == "manifest") return into(event.manifest, kMaxManifest);
+  return bad("{} is not known here", printable(name));
+}
+
+Read<NewEvent> read_event(JsonValue value) {
+  if (!value.is_object()) return bad("expected an object, as in {{\"data\": {{}}}}");
+  NewEvent event;
+  PayloadReader payload;
+  for (JsonElements members(value); members.next();)
+    TABELLA_TRY(take_member(event, payload, members.key(), members.value()));
+  TABELLA_TRY(payload.check());
+  event.payload = std::move(payload.payload);
+  event.is_json = payload.is_json;
+  TABELLA_TRY(check_size(size_of(event), "it"));
+  return event;
+}
+
+Read<std::vector<NewEvent>> read_events(JsonValue value) {
+  if (value.kind() != Kind::array) return bad("events: expected a list");
+  std::vector<NewEvent> events;
+  size_t size = 0;
+  for (JsonElements each(value); each.next();) {
+    if (events.size() == Journal::kMostEvents)
+      return std::unexpected(
+          BadRequest{413, fmt::format("events: at most {} to an append", Journal::kMostEvents)});
+    auto event = read_event(each.value());
+    if (!event)
+      return std::unexpected(BadRequest{event.error().status,
+                                        fmt::format("events[{}]: {}", events.size(), event.error().message)});
+    size += size_of(*event);
+    if (size > Journal::kMostBytes)
+      return std::unexpected(
+          BadRequest{413, fmt::format("events: at most {} MB to an append", Journal::kMostBytes >> 20)});
+    events.push_back(std::move(*event));
+  }
+  if (events.empty()) return bad("events: expected one at least");
+  return events;
+}
+
+Nothing take_member(Append& append, std::string_view name, JsonValue value) {
+  if (name == "events") {
+    TABELLA_ASSIGN(append.events, read_events(value));
+  } else if (name == "expected") {
+    if (value.kind() != Kind::string && value.kind() != Kind::integer)
+      return bad("expected: 'any', 'none', or a number");
+    TABELLA_ASSIGN(append.expected, read_expected(value.kind() == Kind::string ? std::string(value.string())
+                                                                               : value.number_text()));
+  } else if (name == "epoch") {
+    TABELLA_ASSIGN(append.epoch, read_whole(name, value));
+  } else if (name == "batch") {
+    TABELLA_ASSIGN(append.batch_id, read_text(name, value, kMaxBatchId));
+  } else if (name == "ttl") {
+    if (!value.is_number() && value.kind() != Kind::string) return bad("ttl: expected seconds");
+    TABELLA_ASSIGN(append.time_to_live,
+                   read_time_to_live(value.is_number() ? value.number_text() : std::string(value.string())));
+  } else {
+    return bad("{} is not known here", printable(name));
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_described(const net::HttpRequest& request) {
+  const auto header = request.header("content-type");
+  const auto type = lower(trim(header.substr(0, header.find(';'))));
+  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
+}
+
+Read<Append> read_append(Entity entity, std::string_view json) {
+  JsonDocument document;
+  const auto body = document.parse(json);
+  if (!body || !body->is_object())
+    return bad("expected a JSON object: {}", R"({"events": [{"type": "Opened", "data": {"owner": "ann"}}]})");
+  Append append{.entity = std::move(entity)};
+  for (JsonElements members(*body); members.next();)
+    if (members.value().kind() != Kind::null)
+      TABELLA_TRY(take_member(append, members.key(), members.value()));
+  if (append.events.empty()) return bad("events is missing");
+  return append;
+}
+
+Read<Append> read_raw_append(Entity entity, const net::Call& call) {
+  Append append{.entity = std::move(entity)};
+  NewEvent event;
+  event.payload = call.request.body;
+  event.type = call.text("type");
+  event.id = call.text("id");
+  TABELLA_TRY(check_text("type", event.type, kMaxType));
+  TABELLA_TRY(check_text("id", event.id, kMaxEventId));
+  if (call.target.has("tag"))
+    for (const auto tag : split(call.text("tag"), ',')) TABELLA_TRY(add_tag(event.tags, trim(tag)));
+  TABELLA_TRY(check_size(size_of(event), "the event"));
+  append.events.push_back(std::move(event));
+  append.batch_id = call.text("batch");
+  TABELLA_TRY(check_text("batch", append.batch_id, kMaxBatchId));
+  TABELLA_ASSIGN(append.expected, read_expected(call.text("expected", "any")));
+  if (call.target.has("epoch")) {
+    TABELLA_ASSIGN(append.epoch, read_whole("epoch", call.text("epoch")));
+  }
+  if (call.target.has("ttl")) {
+    TABELLA_ASSIGN(append.time_to_live, read_time_to_live(call.text("ttl")));
+  }
+  return append;
+}
+
+Read<Snapshot> read_snapshot(std::string_view json) {
+  JsonDocument document;
+  const auto body = document.parse(json);
+  if (!body || !body->is_object()) return bad("expected a JSON object: {}", R"({"data": {"balance": 120}})");
+  Snapshot snapshot;
+  PayloadReader payload;
+  for (JsonElements members(*body); members.next();) {
+    TABELLA_ASSIGN(const bool taken, payload.take(members.key(), members.value()));
+    if (taken) continue;
+    if (members.key() == "serializer") {
+      TABELLA_TRY(read_serializer(snapshot.serializer, members.value()));
+    } else if (members.key() == "manifest") {
+      TABELLA_ASSIGN(snapshot.manifest, read_text("manifest", members.value(), kMaxManifest));
+    } else {
+      return bad("{} is not known here", printable(members.key()));
+    }
+  }
+  TABELLA_TRY(payload.check());
+  snapshot.payload = std::move(payload.payload);
+  snapshot.is_json = payload.is_json;
+  TABELLA_TRY(check_size(snapshot.payload.size(), "the snapshot"));
+  return snapshot;
+}
+
+Read<Snapshot> read_raw_snapshot(std::string_view body) {
+  TABELLA_TRY(check_size(body.size(), "the snapshot"));
+  Snapshot snapshot;
+  snapshot.payload = body;
+  return snapshot;
+}
+
+}  // namespace tabella::journal

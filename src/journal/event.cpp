@@ -1,0 +1,193 @@
+#include "journal/event.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/utf8.h"
+#include "journal/event_attributes.h"
+#include "journal/row_numbers.h"
+
+namespace tabella::journal {
+
+using item::Type;
+
+namespace {
+
+constexpr bool is_letter_or_digit(char c) {
+  return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+constexpr bool is_name_character(char c) { return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-'; }
+
+bool has_control_character(std::string_view text) {
+  for (; !text.empty(); text.remove_prefix(1))
+    if (control_length(text) > 0) return true;
+  return false;
+}
+
+std::string problem_with_text(std::string_view what, std::string_view text, size_t longest) {
+  if (text.empty()) return fmt::format("{} must not be empty", what);
+  if (text.size() > longest)
+    return fmt::format("{} may have {} bytes at most, and this one has {}", what, longest, text.size());
+  if (!is_valid_utf8(text)) return fmt::format("{} must be valid UTF-8", what);
+  if (has_control_character(text)) return fmt::format("{} must not have control characters", what);
+  return {};
+}
+
+// The next character of valid UTF-8.
+uint32_t take_character(std::string_view& text) {
+  const auto first = static_cast<uint8_t>(text.front());
+  const size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  uint32_t character = length == 1 ? first : first & (0x7fu >> length);
+  for (const char byte : text.substr(1, length - 1)) character = character << 6 | (byte & 0x3f);
+  text.remove_prefix(length);
+  return character;
+}
+
+// As Java's String.hashCode has it, over units of UTF-16.
+int32_t java_hash(std::string_view valid) {
+  uint32_t hash = 0;
+  const auto add = [&hash](uint32_t unit) { hash = hash * 31 + unit; };
+  while (!valid.empty()) {
+    const auto character = take_character(valid);
+    if (character < 0x10000) {
+      add(character);
+    } else {
+      add(0xd800 + ((character - 0x10000) >> 10));
+      add(0xdc00 + (character & 0x3ff));
+    }
+  }
+  return static_cast<int32_t>(hash);
+}
+
+std::vector<std::string> strings_in(const item::Item& row, std::string_view name) {
+  const auto value = row.find(name);
+  if (!value || value->type() != Type::SS) return {};
+  const auto contents = item::ordered_contents(*value);
+  return {contents.begin(), contents.end()};
+}
+
+}  // namespace
+
+// The rest of the name may not be read as what follows it in a key: "<journal>-P-<pid>-…".
+std::string problem_with_journal(std::string_view name) {
+  if (auto problem = problem_with_text("the name of a journal", name, kLongestJournal); !problem.empty())
+    return problem;
+  if (!std::ranges::all_of(name, is_name_character) || !is_letter_or_digit(name.front()) ||
+      !is_letter_or_digit(name.back()))
+    return "the name of a journal is made of letters, digits, '.', '_' and '-', and begins and ends with a "
+           "letter or a digit";
+  for (const std::string_view mark : {"-P", "-SH", "-SL"})
+    if (name.ends_with(mark) || name.contains(fmt::format("{}-", mark)))
+      return fmt::format(
+          "the name of a journal must not have '{0}-' in it nor end with '{0}': keys in the table have that "
+          "behind the name",
+          mark);
+  return {};
+}
+
+std::string problem_with_pid(std::string_view pid) {
+  return problem_with_text("a persistence id", pid, kLongestPid);
+}
+
+std::string problem_with_tag(std::string_view tag) { return problem_with_text("a tag", tag, kLongestTag); }
+
+int slice_of(std::string_view pid) {
+  const int32_t hash = is_valid_utf8(pid) ? java_hash(pid) : java_hash(to_valid_utf8(pid));
+  return std::abs(hash % kSlices);
+}
+
+bool Event::is_ours() const { return integer_in(row_, event_attributes::kTime).has_value(); }
+
+std::string_view Event::text(std::string_view name) const {
+  const auto value = row_.find(name);
+  return value && value->type() == Type::S ? value->content() : std::string_view();
+}
+
+std::optional<PersistentMessage> Event::message() const {
+  const bool shared = names_->message == names_->payload;
+  if (shared ? is_ours() : row_.find(names_->payload).has_value()) return std::nullopt;
+  const auto value = row_.find(names_->message);
+  if (!value || value->type() != Type::B) return std::nullopt;
+  return read_persistent_message(value->content());
+}
+
+std::string_view Event::payload() const {
+  if (const auto old = message()) return old->payload;
+  const auto value = row_.find(names_->payload);
+  return value && value->type() == Type::B ? value->content() : std::string_view();
+}
+
+bool Event::is_json() const {
+  const auto value = row_.find(event_attributes::kIsJson);
+  return value && value->type() == Type::BOOL && value->boolean();
+}
+
+std::string_view Event::type() const { return text(event_attributes::kType); }
+std::string_view Event::metadata() const { return text(event_attributes::kMetadata); }
+
+std::string Event::id() const {
+  if (const auto given = text(event_attributes::kId); !given.empty()) return std::string(given);
+  const auto by = writer();
+  return by.empty() ? fmt::format("{}", number_) : fmt::format("{}-{}", by, number_);
+}
+
+std::vector<std::string> Event::tags() const { return strings_in(row_, event_attributes::kTags); }
+std::vector<std::string> Event::confirmations() const {
+  return strings_in(row_, event_attributes::kConfirmations);
+}
+
+int64_t Event::serializer() const {
+  if (const auto number = integer_in(row_, event_attributes::kSerializer)) return *number;
+  const auto old = message();
+  return old ? old->serializer : kByteArraySerializer;
+}
+
+std::string_view Event::manifest() const {
+  if (const auto found = text(event_attributes::kSerializerManifest); !found.empty()) return found;
+  const auto old = message();
+  return old ? old->serializer_manifest : std::string_view();
+}
+
+std::string_view Event::writer() const {
+  if (const auto found = text(event_attributes::kWriter); !found.empty()) return found;
+  const auto old = message();
+  return old ? old->writer : std::string_view();
+}
+
+std::optional<TimePoint> Event::time() const {
+  if (const auto at = integer_in(row_, event_attributes::kTime)) return time_at(*at);
+  const auto old = message();
+  return old && old->timestamp != 0 ? std::optional(time_at(old->timestamp)) : std::nullopt;
+}
+
+uint64_t Event::epoch() const { return count_in(row_, event_attributes::kEpoch).value_or(0); }
+
+std::optional<TimePoint> Event::expires() const {
+  const auto seconds = integer_in(row_, event_attributes::kExpires);
+  if (!seconds) return std::nullopt;
+  constexpr int64_t kMost = INT64_MAX / 1000;
+  return time_at(std::clamp(*seconds, -kMost, kMost) * 1000);
+}
+
+std::string_view Event::append_id() const {
+  return is_ours() ? text(event_attributes::kWriter) : std::string_view();
+}
+
+bool Event::is_deleted() const {
+  if (text(event_attributes::kDeleted) == "true") return true;
+  const auto old = message();
+  return old && old->deleted;
+}
+
+std::optional<Event::BatchPlace> Event::batch_place() const {
+  const auto index = count_in(row_, event_attributes::kBatchIndex);
+  const auto last = count_in(row_, event_attributes::kBatchLast);
+  if (!index || !last || *last < *index) return std::nullopt;
+  return BatchPlace{.index = *index, .last = *last};
+}
+
+}  // namespace tabella::journal

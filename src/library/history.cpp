@@ -1,0 +1,172 @@
+#include "library/history.h"
+
+#include <fmt/format.h>
+
+#include "base/ids.h"
+#include "base/log.h"
+#include "store/pause.h"
+#include "store/time_slice.h"
+
+namespace tabella {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often an append is asked about whose answer was lost; its pauses grow from the first to the longest.
+constexpr int kAsked = 10;
+constexpr milliseconds kFirstPause{20};
+constexpr milliseconds kLongestPause{1'000};
+
+}  // namespace
+
+std::unexpected<Failure> History::unreadable(std::string what) const {
+  return failed(Failure::Kind::unreadable,
+                fmt::format("{} of journal {}: {}", entity_.pid, entity_.journal, what));
+}
+
+AsyncOutcome<> History::recover(Reader reader) {
+  current_ = false;
+  version_ = snapshot_version_ = 0;
+  bad_snapshot_.clear();
+  reader.begin();
+  TABELLA_CO_ASSIGN(epoch_, co_await journals_.journal.take_epoch(entity_));
+  if (reader.load) TABELLA_CO_TRY(co_await load_snapshot(reader));
+  TABELLA_CO_TRY(co_await replay(reader));
+  current_ = true;
+  co_return Outcome<>();
+}
+
+AsyncOutcome<> History::load_snapshot(const Reader& reader) {
+  TABELLA_CO_ASSIGN(const auto newest, co_await journals_.snapshots.newest(entity_, {}));
+  if (!newest) co_return Outcome<>();
+  if (const auto loaded = reader.load(*newest); !loaded) {
+    bad_snapshot_ =
+        fmt::format("; its snapshot of event {} is of no use: {}", newest->number, loaded.error().message);
+    log::warning("{} of journal {} is read from its first event on{}", entity_.pid, entity_.journal,
+                 bad_snapshot_);
+    reader.begin();
+    co_return Outcome<>();
+  }
+  version_ = snapshot_version_ = newest->number;
+  co_return Outcome<>();
+}
+
+AsyncOutcome<> History::replay(const Reader& reader) {
+  auto replay = journals_.journal.replay(entity_, {.from = version_ + 1});
+  store::TimeSlice slice;
+  while (true) {
+    TABELLA_CO_ASSIGN(const auto events, co_await replay.next());
+    if (events.empty()) break;
+    for (const auto& event : events) {
+      TABELLA_CO_TRY(take_in(event, reader));
+      co_await slice.yield_if_over();
+    }
+  }
+  co_return check_end(replay.extent().highest);
+}
+
+Outcome<> History::take_in(const journal::Event& event, const Reader& reader) {
+  // A replay begins where it can. A state that lacks what came before would look like a whole one.
+  if (event.number() != version_ + 1)
+    return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
+                                  version_ + 1, event.number() - 1, bad_snapshot_));
+  if (const auto applied = reader.apply(event); !applied)
+    return unreadable(fmt::format("event {}: {}", event.number(), applied.error().message));
+  version_ = event.number();
+  return {};
+}
+
+Outcome<> History::check_end(uint64_t highest) {
+  if (version_ > highest)
+    return unreadable(
+        fmt::format("there is a snapshot of event {}, but the last event is {}", version_, highest));
+  if (version_ == highest) return {};
+  if (version_ > 0 || !bad_snapshot_.empty())
+    return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
+                                  version_ + 1, highest, bad_snapshot_));
+  version_ = highest;
+  return {};
+}
+
+AsyncOutcome<History::Persisted> History::persist(std::vector<journal::NewEvent> events,
+                                                  std::string command_id) {
+  const auto count = events.size();
+  const auto id = command_id.empty() ? make_uuid() : std::move(command_id);
+  journal::Append wanted{.entity = entity_,
+                         .events = std::move(events),
+                         .expected = journal::Expected::version(version_),
+                         .epoch = epoch_,
+                         .batch_id = id};
+  TABELLA_CO_ASSIGN(const auto outcome, co_await append(std::move(wanted)));
+  if (const auto* conflict = std::get_if<journal::Conflict>(&outcome)) {
+    if (conflict->kind != journal::Conflict::Kind::batch) co_return superseded(*conflict);
+    // The command was decided otherwise the first time: that is its outcome.
+    TABELLA_CO_ASSIGN(const auto earlier, co_await find(id));
+    co_return earlier.value_or(Persisted{.last = version_, .repeated = true});
+  }
+  const auto& appended = std::get<journal::Appended>(outcome);
+  // What a lost answer was about is found as a repetition.
+  if (appended.first == version_ + 1 && appended.last == version_ + count) {
+    version_ = appended.last;
+    co_return Persisted{.last = appended.last};
+  }
+  co_return settle({.first = appended.first, .last = appended.last});
+}
+
+History::Persisted History::settle(journal::Batch earlier) {
+  if (earlier.last > version_) current_ = false;  // with events that we do not know
+  return {.last = earlier.last, .repeated = true};
+}
+
+AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
+  bool unsure = false;
+  auto pause = kFirstPause;
+  std::string last_error;
+  for (int asked = 0; asked < kAsked; ++asked) {
+    auto outcome = co_await journals_.journal.append(append);
+    if (outcome) co_return std::move(*outcome);
+    unsure = unsure || outcome.error().unsure;
+    if (!unsure) co_return store::error_of(outcome);
+    last_error = std::move(outcome.error().message);
+    co_await store::pause_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+  current_ = false;
+  co_return failed(Failure::Kind::unknown,
+                   fmt::format("it is not known whether the events of {} of journal {} were persisted: {}",
+                               entity_.pid, entity_.journal, last_error));
+}
+
+std::unexpected<Failure> History::superseded(const journal::Conflict& conflict) {
+  current_ = false;
+  const bool by_epoch = conflict.kind == journal::Conflict::Kind::epoch;
+  return failed(
+      Failure::Kind::superseded,
+      by_epoch
+          ? fmt::format("another instance has taken over {} of journal {}: its epoch is {}, ours {}; recover "
+                        "it and decide anew",
+                        entity_.pid, entity_.journal, conflict.actual, epoch_)
+          : fmt::format(
+                "somebody else has written to {} of journal {}: its last event is {}, that we know {}; "
+                "recover it and decide anew",
+                entity_.pid, entity_.journal, conflict.actual, version_));
+}
+
+AsyncOutcome<std::optional<History::Persisted>> History::find(std::string command_id) {
+  TABELLA_CO_ASSIGN(const auto found,
+                    co_await journals_.journal.heads().find_batch(entity_, std::move(command_id)));
+  if (!found) co_return std::nullopt;
+  co_return settle(*found);
+}
+
+boost::asio::awaitable<void> History::save_snapshot(std::string payload) {
+  journal::Snapshot snapshot{
+      .number = version_, .time = journals_.clock.now(), .payload = std::move(payload)};
+  const auto saved = co_await journals_.snapshots.save(entity_, std::move(snapshot));
+  if (saved)
+    snapshot_version_ = version_;
+  else
+    log::warning("no snapshot of {} of journal {}: {}", entity_.pid, entity_.journal, saved.error().message);
+}
+
+}  // namespace tabella
