@@ -39,6 +39,8 @@ class Verdicts:
         self.rows.append((what, form.format(value), ("≥ " if least else "≤ ") + form.format(target), "reached" if reached else "not reached"))
 
     def print(self):
+        if not self.rows:
+            return
         print("\n| figure | measured | target | |\n|---|---:|---:|---|")
         for row in self.rows:
             print(f"| {' | '.join(row)} |")
