@@ -24,8 +24,8 @@ SESSIONS, SIZE = 16, 10 * 1024
 PEERS = os.path.join(servers.WORK, "peers")
 
 
-class MailServer:
-    """A process with an SMTP port, and what it costs."""
+class MailServer(servers.Watched):
+    """A process with an SMTP port."""
 
     def __init__(self, name, command, port, http=None, environment=None):
         self.name, self.port, self.http = name, port, http
@@ -43,18 +43,6 @@ class MailServer:
                 return connection.recv(3) == b"220"
         except OSError:
             return False
-
-    def memory(self):
-        with open(f"/proc/{self.process.pid}/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmRSS")) / 1024
-
-    def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def fresh(name):

@@ -68,28 +68,16 @@ class Tabella(mail.MailServer):
                                 "--submission", f"127.0.0.1:{port}", "--outbox-mode", "relay", "--outbox-relay", f"smtp://127.0.0.1:{sink}?tls=off",
                                 "--log-level", "warning"], port, http_port)
 
-    def settle(self):
-        """Until what is done behind a load (compaction, counting) is done."""
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline:
-            before = self.cpu_seconds()
-            time.sleep(1)
-            if self.cpu_seconds() - before < 0.05:
-                return
-
-    def cpu_seconds(self, of=lambda thread: True):
-        """Of the threads that `of` says, by their names. None of them ends before the server does."""
-        ticks = 0
+    def costs(self):
+        """Processor time of the threads that take and deliver emails, and of those that compact the store's files."""
+        compaction = 0
         for task in os.listdir(f"/proc/{self.process.pid}/task"):
             with open(f"/proc/{self.process.pid}/task/{task}/stat") as stat:
                 thread, fields = stat.read().split("(", 1)[1].rsplit(")", 1)
-            if of(thread):
-                ticks += int(fields.split()[11]) + int(fields.split()[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
-
-    def costs(self):
-        """Processor time of the threads that take and deliver emails, and of those that compact the store's files."""
-        return [self.cpu_seconds(lambda thread: not thread.startswith("rocksdb:")), self.cpu_seconds(lambda thread: thread.startswith("rocksdb:"))]
+            if thread.startswith("rocksdb:"):
+                compaction += int(fields.split()[11]) + int(fields.split()[12])
+        compaction /= os.sysconf("SC_CLK_TCK")
+        return [self.cpu_seconds() - compaction, compaction]
 
     def stop(self):
         super().stop()

@@ -17,8 +17,53 @@ HEADERS = {
 }
 
 
-class Server:
-    """A process that listens on a port, and what it costs."""
+class Watched:
+    """What a process costs: `self.process`, and those that it has started."""
+
+    def pids(self):
+        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout
+        return [self.process.pid] + [int(pid) for pid in children.split()]
+
+    def cpu_seconds(self):
+        """Of its processes, and of those that have ended."""
+        total = 0
+        for pid in self.pids():
+            try:
+                with open(f"/proc/{pid}/stat") as stat:
+                    fields = stat.read().rsplit(")", 1)[1].split()
+            except FileNotFoundError:  # it has ended just now, and is among its parent's
+                continue
+            total += sum(int(field) for field in fields[11:15])
+        return total / os.sysconf("SC_CLK_TCK")
+
+    def settle(self, at_most=300):
+        """Until what is done behind a load (compaction, counting) is done; returns how long that took."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < at_most:
+            before = self.cpu_seconds()
+            time.sleep(0.5)
+            if self.cpu_seconds() - before < 0.03:
+                break
+        return time.monotonic() - begun
+
+    def memory(self):
+        total = 0
+        for pid in self.pids():
+            with open(f"/proc/{pid}/status") as status:
+                total += next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+        return total / 1024
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Server(Watched):
+    """A process that listens on a port."""
 
     def __init__(self, name, port, command, **options):
         self.name, self.port = name, port
@@ -52,32 +97,8 @@ class Server:
             raise SystemExit(f"{self.name}: {operation} answered {response.status}: {text.decode()}")
         return text
 
-    def pids(self):
-        children = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True).stdout
-        return [self.process.pid] + [int(pid) for pid in children.split()]
-
-    def cpu_seconds(self):
-        total = 0
-        for pid in self.pids():
-            with open(f"/proc/{pid}/stat") as stat:
-                fields = stat.read().rsplit(")", 1)[1].split()
-            total += int(fields[11]) + int(fields[12])
-        return total / os.sysconf("SC_CLK_TCK")
-
-    def memory(self):
-        total = 0
-        for pid in self.pids():
-            with open(f"/proc/{pid}/status") as status:
-                total += next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-        return total / 1024
-
     def stop(self):
-        self.process.terminate()
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        super().stop()
         self.log.close()
 
 

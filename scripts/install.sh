@@ -6,9 +6,11 @@ readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev
   libjemalloc-dev libdeflate-dev libutf8proc-dev libmariadb-dev libc-ares-dev)
 # The programs of MariaDB and dnsmasq without the packages that would start them as services.
 readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
-  npm curl openssl default-jre-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl
+  npm curl openssl default-jdk-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl
   mariadb-server-core mariadb-client-core dnsmasq-base python3-dkim python3-nacl python3-pymysql)
-readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3 postfix)
+# The server of Redis is a program of its tools under another name; redis-server would start it as a service.
+readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3 postfix curl redis-tools
+  postgresql)
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
@@ -18,6 +20,7 @@ provided() {
     nodejs) command -v node ;;
     npm) command -v npm ;;
     default-jre-headless) command -v java ;;
+    default-jdk-headless) command -v javac ;;
     maven) command -v mvn ;;
     *) return 1 ;;
   esac >/dev/null 2>&1
@@ -38,6 +41,11 @@ install_missing() {
   "${sudo[@]}" apt-get update -qq
   # Of Postfix only its programs are wanted: it is not to become this machine's mail server.
   printf 'postfix postfix/main_mailer_type select No configuration\n' | "${sudo[@]}" debconf-set-selections 2>/dev/null || true
+  # Likewise PostgreSQL: without this it would begin to serve a database of its own.
+  if [[ " ${missing[*]} " == *" postgresql "* ]]; then
+    "${sudo[@]}" mkdir -p /etc/postgresql-common/createcluster.d
+    echo 'create_main_cluster = false' | "${sudo[@]}" tee /etc/postgresql-common/createcluster.d/tabella-bench.conf >/dev/null
+  fi
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 

@@ -75,6 +75,8 @@ class Backend {
   // may have fewer than `limit`, or none, and still not be the last.
   virtual store::Async<EmailPage> list(State status, size_t limit, std::string from) = 0;
   virtual store::Async<std::map<State, int64_t>> counts() = 0;
+  // Until when its rows are kept, in seconds since 1970; nothing: for ever.
+  virtual store::Async<void> keep_until(std::string id, std::optional<int64_t> second) = 0;
   // Deletes it with its history; false if there is none.
   virtual store::Async<bool> remove(std::string id) = 0;
 

@@ -154,12 +154,14 @@ awaitable<void> Dispatcher::put_off(WorkPtr work, int64_t due) {
   wake();
 }
 
+// However long it is there: it neither expires nor is it given up.
 awaitable<void> Dispatcher::park(WorkPtr work, std::string destination) {
   auto& message = work->message();
   outbox_.make_due(message, outbox_.now());
   message.shard = paused_shard(destination);
-  if (const auto updated = co_await update(message); !updated)
-    log::warning("email {} is left to its lease: {}", message.id, updated.error().message);
+  auto parked = co_await outbox_.keep_until(message, std::nullopt);
+  if (parked) parked = co_await update(message);
+  if (!parked) log::warning("email {} is left to its lease: {}", message.id, parked.error().message);
   drop(work);
 }
 

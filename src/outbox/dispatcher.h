@@ -86,6 +86,7 @@ class Dispatcher {
   // By state.
   Task handle(WorkPtr work);
   store::Async<void> reconcile(Message& message);
+  store::Async<void> give_expiry(Work& work);
   Task handle_intake(WorkPtr work);
   Task conclude_intake(WorkPtr work, IntakeResult taken);
   Task handle_interrupted(WorkPtr work);
@@ -109,7 +110,7 @@ class Dispatcher {
     State state;
     std::string reason;
   };
-  Verdict decide(Message& message, const Attempt& attempt) const;
+  Verdict decide(Work& work, const Attempt& attempt) const;
   store::Async<void> write_down(Work& work, const Attempt& attempt, const Verdict& verdict);
   void count(const Attempt& attempt);
   store::Async<void> suppress_unknown_users(const Work& work, const Attempt& attempt);

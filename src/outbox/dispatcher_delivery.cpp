@@ -75,6 +75,7 @@ awaitable<bool> Dispatcher::may_go(WorkPtr work, const std::string& destination)
     drop(work);
     co_return false;
   }
+  if (co_await is_paused(work)) co_return false;
   if (const auto down = lanes_.down_for(destination, outbox_.clock().elapsed())) {
     if (outbox_.clock().now() >= message.give_up_at) {
       fail_all(message, "given up: its destination cannot be reached");
@@ -85,7 +86,6 @@ awaitable<bool> Dispatcher::may_go(WorkPtr work, const std::string& destination)
     co_return false;
   }
   if (!co_await is_read(work)) co_return false;
-  if (co_await is_paused(work)) co_return false;
   if (const auto dropped = co_await drop_suppressed(message); !dropped) {
     co_await put_off(work, outbox_.now() + kAfterTrouble.count());
     co_return false;
@@ -229,7 +229,7 @@ awaitable<void> Dispatcher::conclude(WorkPtr work, Attempt attempt) {
   auto& message = work->message();
   apply(attempt, message);
   message.attempting = false;
-  const auto verdict = decide(message, attempt);
+  const auto verdict = decide(*work, attempt);
   for (auto pause = milliseconds{50};; pause = std::min(pause * 2, kAfterTrouble)) {
     const auto written = co_await write_down(*work, attempt, verdict);
     if (written) break;
@@ -259,11 +259,12 @@ void Dispatcher::apply(const Attempt& attempt, Message& message) const {
 }
 
 // The state that follows, and with it when the message is to be looked at again.
-Dispatcher::Verdict Dispatcher::decide(Message& message, const Attempt& attempt) const {
+Dispatcher::Verdict Dispatcher::decide(Work& work, const Attempt& attempt) const {
+  auto& message = work.message();
   const auto now = outbox_.clock().now();
   if (message.any(Result::waiting) && now >= message.give_up_at)
     for (auto& recipient : message.recipients)
-      if (recipient.result == Result::waiting) {
+      if (recipient.result == Result::waiting && !work.paused.contains(domain_of(recipient.address))) {
         recipient.result = recipient.may_have_it ? Result::unknown : Result::failed;
         recipient.reply = fmt::format("given up after {} attempts: {}", attempt.number, recipient.reply);
       }

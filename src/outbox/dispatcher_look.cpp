@@ -36,8 +36,6 @@ awaitable<std::optional<int64_t>> Dispatcher::look() {
       co_await resume_paused();
       break;
     }
-  if (const auto all = pauses->find("*"); all != pauses->end() && !all->second.resuming)
-    co_return std::nullopt;
   for (const auto& shard : all_work_shards()) {
     if (const auto looked = co_await look_at(shard, outbox_.now()); !looked) {
       log::warning("the outbox cannot look for work: {}", looked.error().message);
@@ -196,9 +194,12 @@ Async<void> Dispatcher::unpark(const std::string& destination) {
       if (!row) continue;
       TABELLA_CO_ASSIGN(auto message, co_await outbox_.find_message(row->id));
       if (!message || message->shard != row->shard) continue;
+      const auto give_up_at = outbox_.clock().now() + outbox_.options().give_up;
       TABELLA_CO_TRY(store::was_made(
           co_await outbox_.store().update_item(store::Update(table(), message_key(row->id))
                                                    .set("shard", work_shard(*message))
+                                                   .set("due", outbox_.now())
+                                                   .set("give_up_at", epoch_milliseconds(give_up_at))
                                                    .when(store::equals("shard", row->shard)))));
     }
   }

@@ -22,12 +22,15 @@ constexpr size_t kMostIntakes = 16;  // at once
 }  // namespace
 
 awaitable<void> Dispatcher::handle(WorkPtr work) {
+  if (const auto given = co_await give_expiry(*work); !given)
+    co_return co_await put_off(work, outbox_.now() + kAfterTrouble.count());
   switch (work->email().status) {
     case State::accepted:
     case State::intaking: co_return co_await handle_intake(std::move(work));
     case State::ready: {
       if (const auto known = co_await reconcile(work->message()); !known)
         co_return co_await put_off(work, outbox_.now() + kAfterTrouble.count());
+      if (co_await is_paused(work)) co_return;
       co_return enqueue(std::move(work));
     }
     case State::processing: co_return co_await handle_interrupted(std::move(work));
@@ -39,6 +42,15 @@ awaitable<void> Dispatcher::handle(WorkPtr work) {
     case State::sent_acknowledged:
     case State::failed_acknowledged: co_return co_await handle_done(std::move(work));
   }
+}
+
+// An email that was parked has none.
+Async<void> Dispatcher::give_expiry(Work& work) {
+  auto& message = work.message();
+  if (message.expires || !outbox_.options().time_to_live) co_return store::Result<>{};
+  TABELLA_CO_TRY(co_await outbox_.keep_until(message, outbox_.expiry_of(message.send_at)));
+  work.email().ttl = message.expires;
+  co_return store::Result<>{};
 }
 
 // An attempt that was written down, and whose state was moved, but not the message's own row.

@@ -62,6 +62,9 @@ awaitable<IntakeResult> Intake::take(Email& email, Message& message) {
   if (!value) co_return invalid_payload("the payload is no JSON");
   auto payload = parse_payload(*value);
   if (!payload) co_return invalid_payload(payload.error().message);
+  if (!payload->callback.empty())
+    if (const auto url = parts_.outbound.check(payload->callback); !url)
+      co_return invalid_payload("\"callback_url\": " + url.error().message);
   if (auto rendered = co_await render(parts_.outbox.templates(), *payload, parts_.long_work); !rendered) {
     if (rendered.error().code == store::ErrorCode::validation)
       co_return invalid_payload(rendered.error().message);

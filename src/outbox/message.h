@@ -7,7 +7,7 @@
 //                      "attempt#000001": what became of an attempt
 //   shard, due, owner  of a message with work to do: the index by_due has it there; `due` is when to look at
 //                      it, put off by a lease while `owner` is at it. Others have none of them.
-//   expires            when the row goes, in seconds
+//   expires            when the row goes, in seconds; none while its destination is paused
 //
 // Ids that begin with "#" are ours: #counts, #suppression, #template, #template-body, #configuration-set,
 // #pause, #mark.

@@ -29,6 +29,8 @@ class MysqlBackend final : public Backend {
   store::Async<std::vector<Step>> history(std::string id) override;
   store::Async<EmailPage> list(State status, size_t limit, std::string from) override;
   store::Async<std::map<State, int64_t>> counts() override;
+  // Nothing: only what is over is ever deleted (clean).
+  store::Async<void> keep_until(std::string, std::optional<int64_t>) override { co_return store::Result<>{}; }
   store::Async<bool> remove(std::string id) override;
   store::Async<Changes> changes(std::string position, size_t most) override;
 

@@ -2,7 +2,8 @@
 // table under the id "#pause".
 //
 // The work of a destination that is paused is moved to a part of the index that nobody looks at, so that it
-// costs nothing; when it is resumed it is moved back, by whichever process comes to it.
+// costs nothing, and kept there for as long as it takes; when it is resumed it is moved back, by whichever
+// process comes to it, and has as much time as a new one.
 #pragma once
 
 #include <map>

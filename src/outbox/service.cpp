@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "outbox/expiry.h"
 #include "outbox/statements.h"
 #include "smtp/address.h"
 #include "store/batches.h"
@@ -140,6 +141,26 @@ Async<bool> Outbox::put(const Email& email, const Message& message, const Submis
   co_return co_await backend_.create(email, {});
 }
 
+// A message without `expires` is given one when it is looked at next: its own row is the first to lose it and
+// the last to get it, wherever this is interrupted.
+Async<void> Outbox::keep_until(Message& message, std::optional<int64_t> second) {
+  TABELLA_CO_ASSIGN(
+      auto keys,
+      co_await store::query_all(
+          store_,
+          store::Query(options_.messages).partition("id", message.id).only({"id", "part"}).consistent()));
+  std::erase_if(keys, [](const auto& key) { return store::text_of(key, "part") == "message"; });
+  const auto set = [&](std::vector<item::Item> rows) {
+    return set_expiry(store_, options_.messages, std::move(rows), "expires", second);
+  };
+  if (!second) TABELLA_CO_TRY(co_await set({message_key(message.id)}));
+  TABELLA_CO_TRY(co_await set(std::move(keys)));
+  TABELLA_CO_TRY(co_await backend_.keep_until(message.id, second));
+  if (second) TABELLA_CO_TRY(co_await set({message_key(message.id)}));
+  message.expires = second;
+  co_return store::Result<>{};
+}
+
 Async<Accepted> Outbox::accept(Submission submission) {
   auto made = to_new_message(submission);
   if (!made) co_return store::error_of(made);
@@ -226,7 +247,8 @@ Async<Stepped> Outbox::cancel(std::string id) {
         recipient.reply = "cancelled";
       }
     message->shard.clear();
-    if (wants_callback(*message)) make_due(*message, now());
+    // One that was parked is given a time to go, too.
+    if (wants_callback(*message) || (!message->expires && options_.time_to_live)) make_due(*message, now());
     beside.after.push_back(update_statement(options_.messages, *message));
   }
   TABELLA_CO_ASSIGN(const auto moved,
@@ -248,6 +270,8 @@ Async<Stepped> Outbox::requeue(std::string id) {
     message->attempting = false;
     message->give_up_at = clock_.now() + options_.give_up;
     make_due(*message, now());
+    TABELLA_CO_TRY(co_await keep_until(*message, expiry_of(clock_.now())));
+    email->ttl = message->expires;
     beside.after.push_back(update_statement(options_.messages, *message));
   }
   TABELLA_CO_ASSIGN(const auto moved,
@@ -287,6 +311,7 @@ Async<void> Outbox::adopt_again(const Email& email, Message message) {
     for (auto& recipient : message.recipients)
       if (recipient.result != Result::delivered) recipient.result = Result::waiting;
     message.give_up_at = clock_.now() + options_.give_up;
+    TABELLA_CO_TRY(co_await keep_until(message, std::max(email.ttl, expiry_of(clock_.now()))));
   }
   make_due(message, now());
   TABELLA_CO_TRY(store::was_made(

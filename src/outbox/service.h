@@ -127,6 +127,8 @@ class Outbox {
   bool wants_callback(const Message& message) const {
     return options_.has_callback || !message.callback.empty();
   }
+  // Until when all that there is of it is kept; nothing: for ever.
+  store::Async<void> keep_until(Message& message, std::optional<int64_t> second);
   // Lists it as work that is nobody's.
   void make_due(Message& message, int64_t due) const;
 

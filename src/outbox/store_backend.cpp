@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "outbox/counts.h"
+#include "outbox/expiry.h"
 #include "outbox/statements.h"
 #include "store/batches.h"
 #include "store/rows.h"
@@ -68,6 +69,17 @@ Item email_key(const std::string& id, std::string_view status) {
   return Row().set(kEmailId, id).set(kStatus, status);
 }
 
+// Whether nothing is new but how long the row is kept.
+bool is_same_visit(item::ItemView before, item::ItemView after) {
+  const auto same = [&](std::string_view name) {
+    const auto old_value = before.find(name);
+    const auto new_value = after.find(name);
+    return old_value.has_value() == new_value.has_value() &&
+           (!old_value || old_value->bytes() == new_value->bytes());
+  };
+  return same(kAttributes) && same(kWorker);
+}
+
 bool is_cancelled(const store::Error& error) { return error.code == ErrorCode::transaction_canceled; }
 
 bool stands_in_the_way(const store::Error& error, size_t statement, std::string_view code) {
@@ -97,7 +109,8 @@ std::optional<Email> to_email(item::ItemView meta) {
 std::optional<Change> to_change(const store::StreamRecord& record) {
   if (!record.new_image) return std::nullopt;
   const auto state = state_named(store::text_of(*record.new_image, kStatus));
-  if (!state) return std::nullopt;
+  if (!state || (record.old_image && is_same_visit(*record.old_image, *record.new_image)))
+    return std::nullopt;
   return Change{.position = {},
                 .id = store::text_of(*record.new_image, kEmailId),
                 .status = *state,
@@ -287,6 +300,14 @@ Async<EmailPage> StoreBackend::list(State status, size_t limit, std::string from
 }
 
 Async<std::map<State, int64_t>> StoreBackend::counts() { return read_counts(store_, counts_); }
+
+Async<void> StoreBackend::keep_until(std::string id, std::optional<int64_t> second) {
+  TABELLA_CO_ASSIGN(
+      auto keys,
+      co_await store::query_all(
+          store_, store::Query(table_).partition(kEmailId, id).consistent().only({kEmailId, kStatus})));
+  co_return co_await set_expiry(store_, table_, std::move(keys), kTtl, second);
+}
 
 Async<bool> StoreBackend::remove(std::string id) {
   TABELLA_CO_ASSIGN(const auto rows, co_await rows_of(id));

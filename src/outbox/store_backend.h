@@ -47,6 +47,7 @@ class StoreBackend final : public Backend {
   store::Async<std::vector<Step>> history(std::string id) override;
   store::Async<EmailPage> list(State status, size_t limit, std::string from) override;
   store::Async<std::map<State, int64_t>> counts() override;
+  store::Async<void> keep_until(std::string id, std::optional<int64_t> second) override;
   store::Async<bool> remove(std::string id) override;
   // The position is one iterator per shard, and holds for as long as those do.
   store::Async<Changes> changes(std::string position, size_t most) override;

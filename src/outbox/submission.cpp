@@ -119,6 +119,9 @@ class SubmissionHost::Session final : public smtp::Host {
 awaitable<Reply> SubmissionHost::take(Envelope envelope) {
   auto headers = take_submission_headers(envelope.data);
   if (!headers) co_return refused(headers.error().message);
+  if (!headers->callback.empty())
+    if (const auto url = outbound_.check(headers->callback); !url)
+      co_return refused("X-Outbox-Callback: " + url.error().message);
   const auto id = make_uuid();
   auto composed = co_await composer_.complete(id, std::move(envelope.data));
   if (!composed) co_return refused(composed.error().message);

@@ -11,6 +11,7 @@
 #include "access/password_check.h"
 #include "base/passwords.h"
 #include "base/result.h"
+#include "net/outbound.h"
 #include "outbox/composer.h"
 #include "outbox/service.h"
 #include "smtp/server.h"
@@ -30,8 +31,8 @@ Checked<SubmissionHeaders> take_submission_headers(std::string& message);
 class SubmissionHost {
  public:
   // `passwords` null: everybody may log in.
-  SubmissionHost(Outbox& outbox, Composer& composer, Passwords* passwords)
-      : outbox_(outbox), composer_(composer) {
+  SubmissionHost(Outbox& outbox, Composer& composer, const net::Outbound& outbound, Passwords* passwords)
+      : outbox_(outbox), composer_(composer), outbound_(outbound) {
     if (passwords) check_.emplace(*passwords);
   }
 
@@ -44,6 +45,7 @@ class SubmissionHost {
 
   Outbox& outbox_;
   Composer& composer_;
+  const net::Outbound& outbound_;  // whose rules callbacks keep
   std::optional<access::PasswordCheck> check_;  // of their passwords; nothing: everybody may log in
 };
 

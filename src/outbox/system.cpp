@@ -162,7 +162,7 @@ struct Parts {
     outbox.set_hands(dispatcher->hands());
     if (!options.auth_file.empty()) passwords.emplace(Passwords::read(options.auth_file));
     if (options.tls_files) identity.emplace(*options.tls_files);
-    submission.emplace(outbox, composer, passwords ? &*passwords : nullptr);
+    submission.emplace(outbox, composer, house.outbound, passwords ? &*passwords : nullptr);
     if (bounce_addresses)
       bounces.emplace(outbox, *bounce_addresses, [this](Bounce bounce) {
         return outbox.note_bounce(bounce.email, bounce.recipient, bounce.diagnostic);

@@ -236,6 +236,26 @@ TEST_P(BackendContract, RemovesAnEmailWithItsHistory) {
   EXPECT_TRUE(run(backend().create({.id = "one"})).value()) << "its id is free again";
 }
 
+TEST_P(BackendContract, KeepsAnEmailForAsLongAsItIsToldTo) {
+  const auto seconds_from_now = [](seconds more) {
+    return epoch_milliseconds(std::chrono::system_clock::now() + more) / 1000;
+  };
+  EXPECT_TRUE(run(backend().create({.id = "one", .ttl = seconds_from_now(seconds(60))})).value());
+  moved(found("one"), State::intaking);
+  auto position = run(backend().changes("", 100)).value().position;
+  ASSERT_TRUE(run(backend().keep_until("one", std::nullopt)));
+  EXPECT_FALSE(found("one").ttl);
+  const auto later = seconds_from_now(seconds(3600));
+  ASSERT_TRUE(run(backend().keep_until("one", later)));
+  EXPECT_EQ(found("one").ttl.value_or(later), later) << "MySQL has none";
+  EXPECT_EQ(history("one"), "ACCEPTED,INTAKING");
+  // That is no change of its state, for whoever follows them.
+  subject().foreign_accept("two", "");
+  EXPECT_EQ(changes_until(position, "two", State::accepted).size(), 1u);
+  EXPECT_TRUE(run(backend().keep_until("three", later))) << "there is none";
+  EXPECT_FALSE(run(backend().find("three")).value());
+}
+
 TEST_P(BackendContract, SeesTheRowsOfAForeignProgram) {
   auto position = run(backend().changes("", 100)).value().position;
   subject().foreign_accept("foreign", "/payload/foreign.json");
