@@ -13,10 +13,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often an append is asked about whose answer was lost; its pauses grow from the first to the longest.
-constexpr int kAsked = 10;
+// How often an append is tried whose answers get lost, beyond what the store itself does; the pauses between
+// grow from the first to the longest.
+constexpr int kTries = 8;
 constexpr milliseconds kFirstPause{20};
-constexpr milliseconds kLongestPause{1'000};
+constexpr milliseconds kLongestPause{500};
 
 }  // namespace
 
@@ -122,8 +123,7 @@ History::Persisted History::settle(journal::Batch earlier) {
 AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   bool unsure = false;
   auto pause = kFirstPause;
-  std::string last_error;
-  for (int asked = 0; asked < kAsked; ++asked) {
+  for (int tries = 1;; ++tries) {
     auto outcome = co_await journals_.journal.append(append);
     if (outcome) {
       // What stands in the way may be what was asked for.
@@ -135,14 +135,16 @@ AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
     }
     unsure = unsure || outcome.error().unsure;
     if (!unsure) co_return store::error_of(outcome);
-    last_error = std::move(outcome.error().message);
+    if (tries == kTries) {
+      current_ = false;
+      co_return failed(
+          Failure::Kind::unknown,
+          fmt::format("it is not known whether the events of {} of journal {} were persisted: {}",
+                      entity_.pid, entity_.journal, outcome.error().message));
+    }
     co_await store::pause_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }
-  current_ = false;
-  co_return failed(Failure::Kind::unknown,
-                   fmt::format("it is not known whether the events of {} of journal {} were persisted: {}",
-                               entity_.pid, entity_.journal, last_error));
 }
 
 // Whether the events of this very append come behind version().
