@@ -43,7 +43,19 @@ Parts::Parts(store::Store& store, const Clock& clock, const Options& options, co
                [this](const Entity& entity, uint64_t highest) { watch.appended(entity, highest); }),
       snapshots(store, snapshots_table(prefix, options)),
       consumers(store, clock, order, consumers_table(prefix)),
-      sweeper(journal, counts) {}
+      sweeper(journal, counts),
+      first_scan(store, journal, adoption) {}
+
+void Parts::stop() {
+  watch.stop();
+  sweeper.stop();
+  first_scan.stop();
+}
+
+std::vector<Work> background_work(const std::shared_ptr<Parts>& parts) {
+  return {[parts] { return parts->watch.run(); }, [parts] { return parts->sweeper.run(); },
+          [parts] { return parts->first_scan.run(); }};
+}
 
 std::vector<Followed> followed_tables(const std::shared_ptr<Parts>& parts) {
   using Records = std::span<const store::StreamRecord>;

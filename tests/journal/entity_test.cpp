@@ -59,8 +59,8 @@ class ForgetfulStore final : public test::EmptyStore {
       const auto made = co_await store_.transact_write_items(std::move(request));
       EXPECT_TRUE(made);
     }
-    cut_off_ = lost == Lost::cut_off;
     if (after_loss) std::exchange(after_loss, {})();
+    cut_off_ = lost == Lost::cut_off;
     store::Error error(store::ErrorCode::unavailable, "the connection was lost");
     error.unsure = true;
     co_return std::unexpected(std::move(error));
