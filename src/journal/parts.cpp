@@ -46,6 +46,17 @@ Parts::Parts(store::Store& store, const Clock& clock, const Options& options, co
       sweeper(journal, counts),
       first_scan(store, journal, adoption) {}
 
+void Parts::stop() {
+  watch.stop();
+  sweeper.stop();
+  first_scan.stop();
+}
+
+std::vector<Work> background_work(const std::shared_ptr<Parts>& parts) {
+  return {[parts] { return parts->watch.run(); }, [parts] { return parts->sweeper.run(); },
+          [parts] { return parts->first_scan.run(); }};
+}
+
 std::vector<Followed> followed_tables(const std::shared_ptr<Parts>& parts) {
   using Records = std::span<const store::StreamRecord>;
   return {{.options = {.table = parts->journal.heads().table(), .consumer = "journal-order", .batch = 1000},

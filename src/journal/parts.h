@@ -1,9 +1,12 @@
 // What the journal is made of, over any Store: once for whoever has it in a process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <boost/asio/awaitable.hpp>
 
 #include "base/clock.h"
 #include "journal/adoption.h"
@@ -32,6 +35,9 @@ struct Parts {
   Parts(store::Store& store, const Clock& clock, const Options& options, const std::string& table_prefix,
         bool shared);
 
+  // Ends background_work() soon. On any thread.
+  void stop();
+
   Counts counts;
   const std::unique_ptr<Layout> layout;
   Journal journal;
@@ -45,8 +51,10 @@ struct Parts {
   FirstScan first_scan;
 };
 
-// The streams that are to be read in the background so that events get their positions. The handlers keep the
-// parts.
+// What is to be done in the background, for events to get their positions and for what was left undone. Both
+// keep the parts: what does not end in time is destroyed with its thread, and needs them until then.
+using Work = std::function<boost::asio::awaitable<void>()>;
+std::vector<Work> background_work(const std::shared_ptr<Parts>& parts);
 struct Followed {
   store::StreamReader::Options options;
   store::StreamReader::BatchHandler handler;

@@ -44,11 +44,8 @@ void JournalSystem::start(house::House& house) {
                                           .journal_name = options_.name});
   for (auto& followed : followed_tables(parts_))
     house.consume(std::move(followed.options), std::move(followed.handler));
-  // What does not end in time is destroyed with the worker, and needs the parts until then.
   auto& background = house.add_worker();
-  background.run([kept = parts_] { return kept->watch.run(); });
-  background.run([kept = parts_] { return kept->sweeper.run(); });
-  background.run([kept = parts_] { return kept->first_scan.run(); });
+  for (auto& work : background_work(parts_)) background.run(std::move(work));
 }
 
 void JournalSystem::write_metrics(metrics::Exposition& out) const {
@@ -63,10 +60,7 @@ void JournalSystem::stop_waiting() {
 }
 
 void JournalSystem::stop(std::chrono::milliseconds) {
-  if (!parts_) return;
-  parts_->watch.stop();
-  parts_->sweeper.stop();
-  parts_->first_scan.stop();
+  if (parts_) parts_->stop();
 }
 
 }  // namespace

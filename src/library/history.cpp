@@ -13,11 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often an append is tried whose answers get lost, beyond what the store itself does; the pauses between
-// grow from the first to the longest.
-constexpr int kTries = 8;
-constexpr milliseconds kFirstPause{20};
-constexpr milliseconds kLongestPause{500};
+// How often an append is tried that may have been made: each time for as long as the journal's operations may
+// take.
+constexpr int kTries = 4;
+constexpr milliseconds kPause{50};
 
 }  // namespace
 
@@ -122,7 +121,6 @@ History::Persisted History::settle(journal::Batch earlier) {
 
 AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   bool unsure = false;
-  auto pause = kFirstPause;
   for (int tries = 1;; ++tries) {
     auto outcome = co_await journals_.journal.append(append);
     if (outcome) {
@@ -142,8 +140,7 @@ AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
           fmt::format("it is not known whether the events of {} of journal {} were persisted: {}",
                       entity_.pid, entity_.journal, outcome.error().message));
     }
-    co_await store::pause_for(pause);
-    pause = std::min(pause * 2, kLongestPause);
+    co_await store::pause_for(kPause);
   }
 }
 

@@ -99,15 +99,13 @@ void Instance::Parts::begin_background() {
     followed.options.lease_table = leases_table();
     run(readers.emplace_back(*store, clock, std::move(followed.options), std::move(followed.handler)).run());
   }
-  run(journal->watch.run());
-  run(journal->sweeper.run());
+  for (const auto& work_without_end : journal::background_work(journal)) run(work_without_end());
 }
 
 void Instance::Parts::end_background() {
   asio::post(background->at(0), [this] {
     for (auto& reader : readers) reader.stop();
-    journal->watch.stop();
-    journal->sweeper.stop();
+    journal->stop();
   });
   for (auto& ending : running) {
     try {
