@@ -280,10 +280,17 @@ TEST_F(JournalWatch, WhatOtherProcessesAppendIsFoundInTheStore) {
 
 class JournalAdoption : public testing::Test, protected OrderFixture {
  protected:
+  // As Pekko does it.
   void put_event(const std::string& pid, uint64_t number) {
-    ASSERT_TRUE(run(engine_.put_item(
-        store::Put("events", layout_->row_of({.journal = "shop", .pid = pid}, number, {.payload = "x"},
-                                             {.append_id = "another-program", .time = clock_.now()})))));
+    item::Item row = store::Row()
+                         .set("par", fmt::format("shop-P-{}-{}", pid, number / 100))
+                         .set("num", number % 100)
+                         .set("persistence_id", pid)
+                         .set("seq", number)
+                         .set("event", store::Binary{"x"})
+                         .set("ev_ser_id", 4)
+                         .set("writer_uuid", "another-program");
+    ASSERT_TRUE(run(engine_.put_item(store::Put("events", std::move(row)))));
   }
   bool adopt() {
     const auto all = records("events");
