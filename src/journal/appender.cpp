@@ -112,6 +112,9 @@ Async<AppendOutcome> Appender::run() {
       const bool at_once = last_that_fits(first(), 3) >= last();  // its head, counter and batch id
       TABELLA_CO_ASSIGN(const bool done, at_once ? co_await write() : co_await stage());
       if (done) break;
+      // What stood in the way may be the same batch, which somebody else has sent at the same time.
+      TABELLA_CO_ASSIGN(auto meanwhile, co_await repeated());
+      if (meanwhile) co_return std::move(*meanwhile);
     }
     TABELLA_CO_TRY(co_await before_another_try());
   }

@@ -14,7 +14,7 @@ import urllib.parse
 import boto3
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
-from server import Server, free_port
+from server import Server, free_port, wait_until
 
 PEKKO = os.environ.get("PEKKO", os.path.join(os.path.dirname(__file__), "../../build/pekko"))
 JOURNAL_TABLE, SNAPSHOT_TABLE, JOURNAL = "pekko-journal", "pekko-snapshots", "journal"  # as in pekko/application.conf
@@ -182,6 +182,8 @@ class BesideTabella(unittest.TestCase):
         server = cls.enterClassContext(Server("--http", f"127.0.0.1:{cls.api.port}"))
         cls.client = create_tables(server)
         # The tables were Pekko's first.
+        with Pekko(server) as pekko:
+            pekko.run("before", {"persist": numbered(1, 2, 3)})
         server.stop()
         server.options += Api.OPTIONS
         server.start()
@@ -196,6 +198,17 @@ class BesideTabella(unittest.TestCase):
         self.assertEqual(self.api.events("order|1"), expected)
         self.pekko.run("order|1", {"delete": 60})
         self.assertEqual(self.api.events("order|1"), expected[60:])
+
+    def test_what_pekko_persists_has_its_place_in_the_order_of_all(self):
+        self.pekko.run("order|2", {"persist": numbered(1, 2)}, {"persistAll": numbered(3, 4, 5)})
+        self.api.append("order|2", *numbered(6))
+
+        def placed(pid):
+            events = self.api.expect(200, "GET", f"/journal/{JOURNAL}/all?limit=10000")["events"]
+            return [event["number"] for event in events if event["pid"] == pid]
+        wait_until(lambda: len(placed("order|2")) == 6 and len(placed("before")) == 3)
+        self.assertEqual(placed("order|2"), [1, 2, 3, 4, 5, 6])
+        self.assertEqual(placed("before"), [1, 2, 3])  # was there before the journal looked at the table
 
     def test_both_read_events_of_the_older_form(self):
         for sequence in (1, 2):
