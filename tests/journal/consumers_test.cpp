@@ -334,6 +334,16 @@ TEST_F(JournalAdoption, WhatThisProcessAppendsIsNotLookedAt) {
   EXPECT_EQ(told_, (std::map<std::string, uint64_t>{{"ours", 2}}));
 }
 
+TEST_F(JournalAdoption, ARowOfOursWithoutItsHeadIsNoNews) {
+  append("ours", 1);
+  ASSERT_TRUE(run(engine_.put_item(
+      store::Put("events", layout_->row_of({.journal = "shop", .pid = "ours"}, 2, {.payload = "left behind"},
+                                           {.append_id = "append", .time = clock_.now()})))));
+  ASSERT_TRUE(adopt());
+  EXPECT_TRUE(told_.empty());
+  EXPECT_EQ(adoption_.count(), 0u);
+}
+
 TEST_F(JournalAdoption, RowsThatAreBeingStagedAreLeftAlone) {
   append("ours", 1);
   ASSERT_TRUE(
