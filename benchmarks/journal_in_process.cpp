@@ -23,6 +23,7 @@
 #include "journal/heads.h"
 #include "journal/journal.h"
 #include "journal/layout.h"
+#include "journal/replay.h"
 #include "store/tables.h"
 
 namespace tabella {

@@ -43,9 +43,10 @@ def generator_seconds():
 class Load:
     """What one run of a generator came to."""
 
-    def __init__(self, events, seconds, server_seconds, client_seconds, p99=None):
+    def __init__(self, events, seconds, server_seconds, client_seconds, p99=None, compaction_seconds=0):
         self.rate = events / seconds
         self.cost = server_seconds / max(events, 1) * 1e6  # µs of processor time
+        self.compaction = compaction_seconds / max(events, 1) * 1e6  # what of it went into compaction of Tabella's files
         self.client = client_seconds / seconds  # of one core; near 1 the generator is what is measured
         self.p99 = p99
 
@@ -55,12 +56,12 @@ class Measured(servers.Server):
 
     def append(self, seconds, batch=1, **where):
         """As many as it takes in about so many seconds. What it does behind its answers is part of the cost."""
-        before = self.cpu_seconds()
+        before, compaction = self.cpu_seconds(), self.costs()[1]
         client = generator_seconds()
         events, took, p99 = self.drive(seconds, batch, **where)
         client = generator_seconds() - client
         self.settle(at_most=30)
-        return Load(events, took, self.cpu_seconds() - before, client, p99)
+        return Load(events, took, self.cpu_seconds() - before, client, p99, self.costs()[1] - compaction)
 
 
 class Tabella(Measured):

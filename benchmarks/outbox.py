@@ -68,17 +68,6 @@ class Tabella(mail.MailServer):
                                 "--submission", f"127.0.0.1:{port}", "--outbox-mode", "relay", "--outbox-relay", f"smtp://127.0.0.1:{sink}?tls=off",
                                 "--log-level", "warning"], port, http_port)
 
-    def costs(self):
-        """Processor time of the threads that take and deliver emails, and of those that compact the store's files."""
-        compaction = 0
-        for task in os.listdir(f"/proc/{self.process.pid}/task"):
-            with open(f"/proc/{self.process.pid}/task/{task}/stat") as stat:
-                thread, fields = stat.read().split("(", 1)[1].rsplit(")", 1)
-            if thread.startswith("rocksdb:"):
-                compaction += int(fields.split()[11]) + int(fields.split()[12])
-        compaction /= os.sysconf("SC_CLK_TCK")
-        return [self.cpu_seconds() - compaction, compaction]
-
     def stop(self):
         super().stop()
         self.sink.stop()

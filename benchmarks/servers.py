@@ -36,6 +36,19 @@ class Watched:
             total += sum(int(field) for field in fields[11:15])
         return total / os.sysconf("SC_CLK_TCK")
 
+    def costs(self):
+        """Processor time of one process of ours: of the threads that work, and of those that compact the store's files."""
+        work, compaction = 0, 0
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/stat") as stat:
+                thread, fields = stat.read().split("(", 1)[1].rsplit(")", 1)
+            ticks = sum(int(field) for field in fields.split()[11:13])
+            if thread.startswith("rocksdb:"):
+                compaction += ticks
+            else:
+                work += ticks
+        return [ticks / os.sysconf("SC_CLK_TCK") for ticks in (work, compaction)]
+
     def settle(self, at_most=300):
         """Until what is done behind a load (compaction, counting) is done; returns how long that took."""
         begun = time.monotonic()

@@ -25,10 +25,10 @@ awaitable<Verdict> PasswordCheck::check(std::string user, std::string password) 
   co_return verdict(right);
 }
 
-bool PasswordCheck::check_digest(const std::string& user, std::string_view challenge,
-                                 std::string_view digest) {
+Verdict PasswordCheck::check_digest(const std::string& user, std::string_view challenge,
+                                    std::string_view digest) {
   const auto password = passwords_.plain_password(user);
-  return password && equal_in_constant_time(to_hex(hmac_md5(*password, challenge)), digest);
+  return verdict(password && equal_in_constant_time(to_hex(hmac_md5(*password, challenge)), digest));
 }
 
 }  // namespace tabella::access

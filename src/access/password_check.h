@@ -16,9 +16,6 @@ struct UserAndPassword {
   std::string password;
 };
 
-// busy: so many are being checked that nobody has looked at this one; it may well be right.
-enum class Verdict { right, wrong, busy };
-
 // Thread-safe; borrows the passwords.
 class PasswordCheck {
  public:
@@ -26,7 +23,7 @@ class PasswordCheck {
 
   boost::asio::awaitable<Verdict> check(std::string user, std::string password);
   // CRAM-MD5: whether the digest, in hex, is that of the challenge. Needs a password that can be read.
-  bool check_digest(const std::string& user, std::string_view challenge, std::string_view digest);
+  Verdict check_digest(const std::string& user, std::string_view challenge, std::string_view digest);
 
  private:
   Passwords& passwords_;

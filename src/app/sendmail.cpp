@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
@@ -20,6 +19,7 @@
 #include "base/ids.h"
 #include "mail/id.h"
 #include "mime/header.h"
+#include "net/url.h"
 #include "smtp/client.h"
 
 namespace tabella::app {
@@ -180,11 +180,7 @@ int sendmail(const std::vector<std::string>& arguments) {
   given.server = first_of({given.server, environment_variable("TABELLA_SENDMAIL_SMTP"),
                            environment_variable("MH_SENDMAIL_SMTP_ADDR"), "localhost:1025"});
   smtp::Relay relay{.security = smtp::Security::none};
-  const auto colon = given.server.rfind(':');
-  relay.host = given.server.substr(0, colon);
-  const auto port = colon == std::string::npos ? std::string("25") : given.server.substr(colon + 1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), relay.port);
-  if (error != std::errc{} || end != port.data() + port.size())
+  if (!net::read_authority(given.server, relay.host, relay.port))
     return complain(EX_USAGE, fmt::format("'{}' is not HOST:PORT", given.server));
   auto message = read_message(given.ignore_dot);
   if (message.empty()) return complain(EX_DATAERR, "there is no message on standard input");

@@ -12,6 +12,10 @@
 
 namespace tabella {
 
+// What came of checking one. busy: so many are being checked that nobody has looked at this one; it may well
+// be right.
+enum class Verdict { right, wrong, busy };
+
 // Thread-safe.
 class Passwords {
  public:

@@ -14,10 +14,6 @@ using store::Async;
 
 namespace {
 
-[[noreturn]] void give_up_adoption(const store::Error& error) {
-  throw std::runtime_error(fmt::format("events of other programs are not adopted: {}", error.message));
-}
-
 // Rows that are being staged belong to an append of ours, which moves the head itself or removes them.
 bool is_staged(const Head& head, uint64_t number) {
   return head.staging && head.staging->first <= number && number <= head.staging->last;
@@ -30,19 +26,20 @@ void Adoption::appended(const Entity& entity, uint64_t highest) {
   appended_.note(entity, highest);
 }
 
-Adoption::Numbers Adoption::not_appended_here(std::span<const store::StreamRecord> records) {
+uint64_t Adoption::known(const Entity& entity) {
+  const std::lock_guard lock(mutex_);
+  return appended_.of(entity);
+}
+
+Adoption::Numbers Adoption::not_appended_here(std::vector<Located> rows) {
   Numbers numbers;
   const std::lock_guard lock(mutex_);
-  for (const auto& record : records) {
-    if (record.event != store::StreamEvent::insert) continue;
-    auto located = journal_.layout().locate(record.keys);
-    if (!located || located->number <= appended_.of(located->entity)) continue;
+  for (auto& [entity, number] : rows) {
+    if (number <= appended_.of(entity)) continue;
     // Somebody else's rows need not be what we would write.
-    if (!problem_with_journal(located->entity.journal).empty() ||
-        !problem_with_pid(located->entity.pid).empty())
-      continue;
-    auto& highest = numbers[{std::move(located->entity.journal), std::move(located->entity.pid)}];
-    highest = std::max(highest, located->number);
+    if (!problem_with_journal(entity.journal).empty() || !problem_with_pid(entity.pid).empty()) continue;
+    auto& highest = numbers[{std::move(entity.journal), std::move(entity.pid)}];
+    highest = std::max(highest, number);
   }
   return numbers;
 }
@@ -68,18 +65,29 @@ Async<std::vector<Entity>> Adoption::behind_their_heads(Numbers numbers) {
 }
 
 awaitable<void> Adoption::handle(const std::string&, std::span<const store::StreamRecord> records) {
-  auto numbers = not_appended_here(records);
-  if (numbers.empty()) co_return;
-  auto entities = co_await behind_their_heads(std::move(numbers));
-  if (!entities) give_up_adoption(entities.error());
-  for (const auto& entity : *entities) {
-    const auto head = co_await journal_.adopt(entity);
-    if (!head) give_up_adoption(head.error());
-    if (!*head) continue;
-    appended(entity, (*head)->highest);
+  std::vector<Located> rows;
+  for (const auto& record : records)
+    if (record.event == store::StreamEvent::insert)
+      if (auto located = journal_.layout().locate(record.keys)) rows.push_back(std::move(*located));
+  const auto adopted = co_await adopt(std::move(rows));
+  if (!adopted)
+    throw std::runtime_error(
+        fmt::format("events of other programs are not adopted: {}", adopted.error().message));
+}
+
+Async<void> Adoption::adopt(std::vector<Located> rows) {
+  auto numbers = not_appended_here(std::move(rows));
+  if (numbers.empty()) co_return store::Result<void>();
+  TABELLA_CO_ASSIGN(const auto entities, co_await behind_their_heads(std::move(numbers)));
+  for (const auto& entity : entities) {
+    TABELLA_CO_ASSIGN(const auto head, co_await journal_.adopt(entity));
+    // A row that is no event of another program's moves nothing.
+    if (!head || head->highest <= known(entity)) continue;
+    appended(entity, head->highest);
     ++count_;
-    if (adopted_) adopted_(entity, (*head)->highest);
+    if (adopted_) adopted_(entity, head->highest);
   }
+  co_return store::Result<void>();
 }
 
 }  // namespace tabella::journal

@@ -34,6 +34,9 @@ class Adoption {
   // again.
   boost::asio::awaitable<void> handle(const std::string& shard, std::span<const store::StreamRecord> records);
 
+  // Likewise for rows that were found otherwise.
+  store::Async<void> adopt(std::vector<Located> rows);
+
   // How often a head was moved over events of others.
   uint64_t count() const { return count_; }
 
@@ -41,7 +44,8 @@ class Adoption {
   // By journal and pid, the highest number among the records.
   using Numbers = std::map<std::pair<std::string, std::string>, uint64_t>;
 
-  Numbers not_appended_here(std::span<const store::StreamRecord> records);
+  uint64_t known(const Entity& entity);  // 0: nothing is
+  Numbers not_appended_here(std::vector<Located> rows);
   // Without those that are up to where their heads are.
   store::Async<std::vector<Entity>> behind_their_heads(Numbers numbers);
 

@@ -18,7 +18,6 @@ using std::chrono::milliseconds;
 namespace {
 
 constexpr size_t kMaxName = 128;
-constexpr int64_t kMostParts = 128;
 constexpr int64_t kMostToConsumer = 1000;
 constexpr milliseconds kShortestLease{1'000};
 constexpr milliseconds kLongestLease{3'600'000};
@@ -73,7 +72,7 @@ void answer_moved(net::Call& call, const store::Result<std::optional<Refused>>& 
     case Refused::all_held:
       return call.refuse(409, "the lease has ended, and somebody else may have it: read again");
     case Refused::behind:
-      return call.refuse(409, "a position before the checkpoint: move goes back, for all parts");
+      return call.refuse(409, "there is no such position yet: acknowledge the one that came with the events");
   }
 }
 
@@ -157,7 +156,7 @@ awaitable<void> Api::create_consumer(Call& call) {
   if (call.answered()) co_return;
   Consumer consumer{
       .journal = *journal, .name = *name, .tag = body->text("tag", ""), .created = parts_.clock.now()};
-  consumer.parts = static_cast<int>(body->number("parts", 1, 1, kMostParts));
+  consumer.parts = static_cast<int>(body->number("parts", 1, 1, Consumers::kMostParts));
   const auto from = body->any("from");
   const bool by_word = from && from->kind() == JsonValue::Kind::string;
   if (by_word && from->string() != "start" && from->string() != "end")
@@ -214,8 +213,7 @@ store::Async<std::variant<Delivery, Refused>> Api::read_or_wait(Consumer consume
     const auto* delivery = std::get_if<Delivery>(&read);
     const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
     if (!delivery || !delivery->events.empty() || stopping_ || left <= milliseconds{0}) co_return read;
-    // The lease is to be kept meanwhile.
-    co_await parts_.watch.wait_for_position(consumer.journal, delivery->position, std::min(left, lease / 2));
+    co_await parts_.watch.wait_for_position(consumer.journal, delivery->last, left);
   }
 }
 
@@ -251,8 +249,11 @@ awaitable<void> Api::read_consumer(Call& call) {
   }
   parts_.counts.events_read += delivery.events.size();
   JsonObjectWriter answer(call.answer_json());
-  answer.number("part", static_cast<int64_t>(delivery.part));
-  answer.string("lease", delivery.lease);
+  // Without events no part is held.
+  if (!delivery.lease.empty()) {
+    answer.number("part", static_cast<int64_t>(delivery.part));
+    answer.string("lease", delivery.lease);
+  }
   answer.key("events").append(list);
   answer.number("position", static_cast<int64_t>(delivery.position));
 }

@@ -53,7 +53,7 @@ void answer_conflict(net::Call& call, const Conflict& conflict) {
 
 // A page that begins at its first number reads no more rows than it shows.
 Range first_window(Range range, size_t limit) {
-  if (range.direction == Direction::forward && limit - 1 < range.to - range.from)
+  if (range.direction == Direction::forward && range.to >= range.from && limit - 1 < range.to - range.from)
     range.to = range.from + limit - 1;
   return range;
 }

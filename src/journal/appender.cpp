@@ -112,6 +112,9 @@ Async<AppendOutcome> Appender::run() {
       const bool at_once = last_that_fits(first(), 3) >= last();  // its head, counter and batch id
       TABELLA_CO_ASSIGN(const bool done, at_once ? co_await write() : co_await stage());
       if (done) break;
+      // What stood in the way may be the same batch, which somebody else has sent at the same time.
+      TABELLA_CO_ASSIGN(auto meanwhile, co_await repeated());
+      if (meanwhile) co_return std::move(*meanwhile);
     }
     TABELLA_CO_TRY(co_await before_another_try());
   }
@@ -148,6 +151,9 @@ Async<std::optional<AppendOutcome>> Appender::refusal() {
   if (!is_old && (!expected || *expected == head_->highest)) co_return std::nullopt;
   TABELLA_CO_ASSIGN(auto before, co_await repeated());
   if (before) co_return before;
+  // What stands in the way may be a try of ours that came late.
+  TABELLA_CO_ASSIGN(const bool there, perhaps_ ? co_await has_row(*perhaps_) : store::Result<bool>(false));
+  if (there) co_return Appended{.first = *perhaps_ - append_.events.size() + 1, .last = *perhaps_};
   co_return is_old ? Conflict{.kind = Conflict::Kind::epoch, .actual = head_->epoch}
                    : Conflict{.kind = Conflict::Kind::version, .actual = head_->highest};
 }
@@ -315,7 +321,10 @@ Async<bool> Appender::has_row(uint64_t number) const {
 Async<AppendOutcome> Journal::append(Append append) {
   if (auto problem = problem_with(append); !problem.empty()) co_return store::refuse(std::move(problem));
   Appender appender(*this, std::move(append));
-  co_return co_await appender.run();
+  auto outcome = co_await appender.run();
+  // Whatever it failed for in the end.
+  if (!outcome && appender.may_have_been_made()) outcome.error().unsure = true;
+  co_return outcome;
 }
 
 }  // namespace tabella::journal

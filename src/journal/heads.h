@@ -6,6 +6,7 @@
 //   #work  stage#J#P    somebody is staging events of this entity
 //   #work  purge#J#P    somebody is removing events of this entity
 //   #journals  J        a journal that has events
+//   #scan  TABLE        how far the table of events was looked through for those that were there before us
 //
 // The table has a stream with both images: events get their positions in the order of all (journal/order.h)
 // from the heads as they move, of which each says by its old and its new number which events were appended.

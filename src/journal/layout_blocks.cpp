@@ -57,7 +57,9 @@ class BlocksLayout final : public Layout {
     return row;
   }
 
-  Event event_of(Item row, uint64_t number) const override { return {std::move(row), number, kBlockAttributes}; }
+  Event event_of(Item row, uint64_t number) const override {
+    return {std::move(row), number, kBlockAttributes};
+  }
 
   std::optional<Located> locate(item::ItemView key) const override {
     const auto place = count_in(key, kBlockPlace);

@@ -74,7 +74,9 @@ class KeysLayout final : public Layout {
     return row;
   }
 
-  Event event_of(Item row, uint64_t number) const override { return {std::move(row), number, kKeyAttributes}; }
+  Event event_of(Item row, uint64_t number) const override {
+    return {std::move(row), number, kKeyAttributes};
+  }
 
   std::optional<Located> locate(item::ItemView key) const override {
     auto found = read_event_key(store::text_of(key, kEventKey));

@@ -4,6 +4,7 @@
 
 #include "base/ids.h"
 #include "base/log.h"
+#include "journal/replay.h"
 #include "store/pause.h"
 #include "store/time_slice.h"
 
@@ -12,10 +13,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often an append is asked about whose answer was lost; its pauses grow from the first to the longest.
-constexpr int kAsked = 10;
-constexpr milliseconds kFirstPause{20};
-constexpr milliseconds kLongestPause{1'000};
+// How often an append is tried that may have been made: each time for as long as the journal's operations may
+// take.
+constexpr int kTries = 4;
+constexpr milliseconds kPause{50};
 
 }  // namespace
 
@@ -91,17 +92,17 @@ Outcome<> History::check_end(uint64_t highest) {
 AsyncOutcome<History::Persisted> History::persist(std::vector<journal::NewEvent> events,
                                                   std::string command_id) {
   const auto count = events.size();
-  const auto id = command_id.empty() ? make_uuid() : std::move(command_id);
+  if (events[0].id.empty()) events[0].id = make_uuid();
   journal::Append wanted{.entity = entity_,
                          .events = std::move(events),
                          .expected = journal::Expected::version(version_),
                          .epoch = epoch_,
-                         .batch_id = id};
+                         .batch_id = command_id};
   TABELLA_CO_ASSIGN(const auto outcome, co_await append(std::move(wanted)));
   if (const auto* conflict = std::get_if<journal::Conflict>(&outcome)) {
     if (conflict->kind != journal::Conflict::Kind::batch) co_return superseded(*conflict);
     // The command was decided otherwise the first time: that is its outcome.
-    TABELLA_CO_ASSIGN(const auto earlier, co_await find(id));
+    TABELLA_CO_ASSIGN(const auto earlier, co_await find(std::move(command_id)));
     co_return earlier.value_or(Persisted{.last = version_, .repeated = true});
   }
   const auto& appended = std::get<journal::Appended>(outcome);
@@ -120,21 +121,38 @@ History::Persisted History::settle(journal::Batch earlier) {
 
 AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   bool unsure = false;
-  auto pause = kFirstPause;
-  std::string last_error;
-  for (int asked = 0; asked < kAsked; ++asked) {
+  for (int tries = 1;; ++tries) {
     auto outcome = co_await journals_.journal.append(append);
-    if (outcome) co_return std::move(*outcome);
+    if (outcome) {
+      // What stands in the way may be what was asked for.
+      if (unsure && std::holds_alternative<journal::Conflict>(*outcome)) {
+        TABELLA_CO_ASSIGN(const bool made, co_await is_there(append));
+        if (made) co_return journal::Appended{version_ + 1, version_ + append.events.size()};
+      }
+      co_return std::move(*outcome);
+    }
     unsure = unsure || outcome.error().unsure;
     if (!unsure) co_return store::error_of(outcome);
-    last_error = std::move(outcome.error().message);
-    co_await store::pause_for(pause);
-    pause = std::min(pause * 2, kLongestPause);
+    if (tries == kTries) {
+      current_ = false;
+      co_return failed(
+          Failure::Kind::unknown,
+          fmt::format("it is not known whether the events of {} of journal {} were persisted: {}",
+                      entity_.pid, entity_.journal, outcome.error().message));
+    }
+    co_await store::pause_for(kPause);
   }
-  current_ = false;
-  co_return failed(Failure::Kind::unknown,
-                   fmt::format("it is not known whether the events of {} of journal {} were persisted: {}",
-                               entity_.pid, entity_.journal, last_error));
+}
+
+// Whether the events of this very append come behind version().
+AsyncOutcome<bool> History::is_there(const journal::Append& append) {
+  auto replay = journals_.journal.replay(entity_, {.from = version_ + 1, .to = version_ + 1});
+  auto found = co_await replay.next();
+  if (!found) {
+    current_ = false;
+    co_return failed(Failure::Kind::unknown, std::move(found.error().message));
+  }
+  co_return !found->empty() && (*found)[0].id() == append.events[0].id;
 }
 
 std::unexpected<Failure> History::superseded(const journal::Conflict& conflict) {

@@ -50,8 +50,8 @@ class History {
     uint64_t last = 0;
     bool repeated = false;  // by an earlier command of this id, with the events of that time
   };
-  // Appends behind version(), and moves it. An answer that is lost is asked for again under the same id; an
-  // empty one: one is made.
+  // Appends behind version(), and moves it. Where an answer is lost it finds out whether they are there: by
+  // the command's id or, where that is empty, by the id of the first event.
   AsyncOutcome<Persisted> persist(std::vector<journal::NewEvent> events, std::string command_id);
   // What became of an earlier command with this id.
   AsyncOutcome<std::optional<Persisted>> find(std::string command_id);
@@ -66,6 +66,7 @@ class History {
   Outcome<> take_in(const journal::Event& event, const Reader& reader);
   Outcome<> check_end(uint64_t highest);
   AsyncOutcome<journal::AppendOutcome> append(journal::Append append);
+  AsyncOutcome<bool> is_there(const journal::Append& append);
   Persisted settle(journal::Batch earlier);
   std::unexpected<Failure> superseded(const journal::Conflict& conflict);
   std::unexpected<Failure> unreadable(std::string what) const;

@@ -1,7 +1,6 @@
 // Tabella inside a program: a store, the journal on it, and the threads that they need.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <memory>
@@ -17,8 +16,9 @@
 #include "base/clock.h"
 #include "journal/consumers.h"
 #include "journal/journal.h"
-#include "journal/layout.h"
+#include "journal/options.h"
 #include "journal/order.h"
+#include "journal/replay.h"
 #include "journal/snapshots.h"
 #include "journal/watch.h"
 #include "library/history.h"
@@ -26,19 +26,16 @@
 
 namespace tabella {
 
-// The names of the tables are those of `tabella serve`, with which a program can share them.
+// The tables are called as those of `tabella serve`, with which a program can share them.
 struct InstanceOptions {
   size_t threads = 2;
   std::string table_prefix = {};
   bool create_tables = true;  // else they must be there
-  std::string journal_table = "tabella-journal";
-  std::string snapshots_table = "tabella-snapshots";
-  enum class Layout { blocks, keys } layout = Layout::blocks;
-  size_t sequence_shards = 0;         // 0: the layout's own default
-  std::chrono::seconds retention{0};  // of events; 0: for ever
-  // Gives events their positions, in the background, for order(), watch() and consumers(). One process on the
-  // tables is enough: not needed beside a server.
-  bool order_events = false;
+  journal::Options journal = {};
+  // Does what the journal needs to be done in the background: gives events their positions, for order(),
+  // watch() and consumers(), notices what other programs write, finishes what was left undone. One process on
+  // the tables is enough: not needed beside a server.
+  bool background = false;
 };
 
 // Thread-safe. The program's own coroutines are to have ended when it is destroyed: what still runs on its

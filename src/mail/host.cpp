@@ -9,7 +9,6 @@ namespace tabella::mail {
 using boost::asio::awaitable;
 using smtp::Credentials;
 using smtp::Envelope;
-using smtp::Login;
 using smtp::Reply;
 
 class MailHost::Session final : public smtp::Host {
@@ -33,19 +32,11 @@ class MailHost::Session final : public smtp::Host {
     return jim_.refuses(Step::At::login, chances_, credentials.user, {});
   }
 
-  awaitable<Login> may_log_in(Credentials credentials) override {
-    if (!host_.check_) co_return Login::right;
-    if (!credentials.challenge.empty()) {
-      const bool right =
-          host_.check_->check_digest(credentials.user, credentials.challenge, credentials.digest);
-      co_return right ? Login::right : Login::wrong;
-    }
-    switch (co_await host_.check_->check(credentials.user, credentials.password)) {
-      case access::Verdict::right: co_return Login::right;
-      case access::Verdict::wrong: co_return Login::wrong;
-      case access::Verdict::busy: co_return Login::busy;
-    }
-    std::unreachable();
+  awaitable<Verdict> may_log_in(Credentials credentials) override {
+    if (!host_.check_) co_return Verdict::right;
+    if (!credentials.challenge.empty())
+      co_return host_.check_->check_digest(credentials.user, credentials.challenge, credentials.digest);
+    co_return co_await host_.check_->check(credentials.user, credentials.password);
   }
 
   awaitable<Reply> take(Envelope envelope) override {

@@ -18,28 +18,6 @@ bool is_ipv6(std::string_view host) {
   return !error && is_plain(host) && host.find('%') == std::string_view::npos;
 }
 
-// host, host:port, [address] or [address]:port.
-bool read_authority(std::string_view text, Url& url) {
-  std::string_view host;
-  if (text.starts_with('[')) {
-    const auto bracket = text.find(']');
-    if (bracket == std::string_view::npos) return false;
-    host = text.substr(1, bracket - 1);
-    text.remove_prefix(bracket + 1);
-    if (!is_ipv6(host)) return false;
-  } else {
-    host = text.substr(0, text.find(':'));
-    text.remove_prefix(host.size());
-    if (!is_host_name(host)) return false;
-  }
-  url.host = lower(host);
-  if (text.empty()) return true;
-  if (!text.starts_with(':')) return false;
-  text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), url.port);
-  return error == std::errc{} && end == text.data() + text.size() && url.port != 0;
-}
-
 std::string bracketed(const std::string& host) {
   return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
 }
@@ -74,6 +52,27 @@ bool is_host_name(std::string_view text) {
   });
 }
 
+bool read_authority(std::string_view text, std::string& into, uint16_t& port) {
+  std::string_view host;
+  if (text.starts_with('[')) {
+    const auto bracket = text.find(']');
+    if (bracket == std::string_view::npos) return false;
+    host = text.substr(1, bracket - 1);
+    text.remove_prefix(bracket + 1);
+    if (!is_ipv6(host)) return false;
+  } else {
+    host = text.substr(0, text.find(':'));
+    text.remove_prefix(host.size());
+    if (!is_host_name(host)) return false;
+  }
+  into = lower(host);
+  if (text.empty()) return true;
+  if (!text.starts_with(':')) return false;
+  text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size() && port != 0;
+}
+
 std::string Url::authority() const { return port == (tls ? 443 : 80) ? bracketed(host) : host_and_port(); }
 
 std::string Url::host_and_port() const { return fmt::format("{}:{}", bracketed(host), port); }
@@ -97,7 +96,7 @@ std::expected<Url, std::string> parse_url(std::string_view text) {
   const auto slash = std::min(rest.find_first_of("/?"), rest.size());
   if (slash < rest.size())
     url.path = rest[slash] == '/' ? rest.substr(slash) : fmt::format("/{}", rest.substr(slash));
-  if (!read_authority(rest.substr(0, slash), url) || !is_plain(url.path)) return wrong();
+  if (!read_authority(rest.substr(0, slash), url.host, url.port) || !is_plain(url.path)) return wrong();
   return url;
 }
 

@@ -24,6 +24,10 @@ struct Url {
 // Labels of letters, digits, '-' and '_' between dots; a dot may be the last.
 bool is_host_name(std::string_view text);
 
+// host, host:port, [address] or [address]:port; the port stays what it is where none is given. False if it
+// is none of them.
+bool read_authority(std::string_view text, std::string& host, uint16_t& port);
+
 // A sentence if `text` is no such URL; it repeats neither a password nor a query. What comes behind a # is
 // left out, and nobody may be named before an @.
 std::expected<Url, std::string> parse_url(std::string_view text);

@@ -84,7 +84,7 @@ class BounceHost::Session final : public smtp::Host {
     if (host_.addresses_.parse(address)) return {};
     return Reply{.code = 550, .text = "5.1.1 there is no such address here"};
   }
-  awaitable<smtp::Login> may_log_in(smtp::Credentials) override { co_return smtp::Login::wrong; }
+  awaitable<Verdict> may_log_in(smtp::Credentials) override { co_return Verdict::wrong; }
 
   awaitable<Reply> take(Envelope envelope) override {
     try {

@@ -1,6 +1,5 @@
 #include "outbox/mysql_url.h"
 
-#include <charconv>
 #include <optional>
 
 #include <fmt/format.h>
@@ -34,29 +33,6 @@ bool read_user(std::string_view text, MysqlUrl& url) {
   url.user = std::move(*user);
   url.password = std::move(*password);
   return true;
-}
-
-// host, host:port, [address], [address]:port, or nothing at all.
-bool read_server(std::string_view text, MysqlUrl& url) {
-  std::string_view host;
-  if (text.starts_with('[')) {
-    const auto bracket = text.find(']');
-    if (bracket == std::string_view::npos) return false;
-    host = text.substr(1, bracket - 1);
-    text.remove_prefix(bracket + 1);
-    if (host.empty() || host.find_first_not_of("0123456789abcdefABCDEF:.") != std::string_view::npos)
-      return false;
-  } else {
-    host = text.substr(0, text.find(':'));
-    text.remove_prefix(host.size());
-    if (!host.empty() && !net::is_host_name(host)) return false;
-  }
-  url.host = lower(host);
-  if (text.empty()) return true;
-  if (!text.starts_with(':')) return false;
-  text.remove_prefix(1);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), url.port);
-  return error == std::errc{} && end == text.data() + text.size() && url.port != 0;
 }
 
 std::expected<void, std::string> read_mysql_option(std::string_view name, std::string value, MysqlUrl& url) {
@@ -119,7 +95,10 @@ std::expected<MysqlUrl, std::string> parse_mysql_url(std::string_view text) {
   if (at == std::string_view::npos) return wrong_url("it names no user");
   if (!read_user(authority.substr(0, at), url)) return wrong_url("user or password is badly encoded");
   if (url.user.empty()) return wrong_url("it names no user");
-  if (!read_server(authority.substr(at + 1), url)) return wrong_url("its host or port cannot be read");
+  // With a socket there need not be a host.
+  const auto server = authority.substr(at + 1);
+  if (!server.empty() && !net::read_authority(server, url.host, url.port))
+    return wrong_url("its host or port cannot be read");
   if (auto read = read_mysql_options(query, url); !read) return std::unexpected(std::move(read).error());
   if (url.host.empty() && url.socket.empty()) return wrong_url("it names neither a host nor a socket");
   return url;

@@ -18,6 +18,7 @@ namespace {
 constexpr const char* kMarks = "#mark";
 constexpr milliseconds kFollowEvery{500};
 constexpr milliseconds kAfterFailure{2'000};
+constexpr milliseconds kStep{100};
 constexpr size_t kChangesAtOnce = 500;
 
 item::Item mark_key(const std::string& name) { return store::Row().set("id", kMarks).set("part", name); }
@@ -52,6 +53,7 @@ awaitable<void> Notices::sweep() {
 Async<void> Notices::sweep_once() {
   TABELLA_CO_ASSIGN(const auto swept, co_await read_mark("swept"));
   if (!swept.empty()) co_return store::Result<>{};
+  if (emails_.empty()) TABELLA_CO_TRY(co_await follow_began());
   TABELLA_CO_ASSIGN(const auto began, co_await stream_began());
   std::map<State, int64_t> counts;
   for (const auto state : kStates) {
@@ -61,6 +63,16 @@ Async<void> Notices::sweep_once() {
   if (!emails_.empty())
     TABELLA_CO_TRY(co_await put_counts_before(outbox_.store(), outbox_.options().messages, counts));
   co_return co_await write_mark("swept", "yes");
+}
+
+// What is added between the look at a state and the first position would be seen by neither: the position
+// comes first. The stream of a table has all that was written since it is there.
+Async<void> Notices::follow_began() {
+  for (; !stopping_; co_await rest(kStep)) {
+    TABELLA_CO_ASSIGN(const auto position, co_await read_mark("position"));
+    if (!position.empty()) break;
+  }
+  co_return store::Result<>{};
 }
 
 Async<TimePoint> Notices::stream_began() {
@@ -116,7 +128,6 @@ awaitable<void> Notices::follow() {
 }
 
 awaitable<void> Notices::rest(milliseconds length) {
-  constexpr milliseconds kStep{100};
   for (; length > milliseconds{0} && !stopping_; length -= kStep)
     co_await store::pause_for(std::min(length, kStep));
 }

@@ -29,6 +29,7 @@ class Notices {
  private:
   store::Async<void> sweep_once();
   store::Async<int64_t> sweep_state(State state, TimePoint began);
+  store::Async<void> follow_began();
   store::Async<TimePoint> stream_began();
   store::Async<void> notice(const std::string& id);
   store::Async<std::string> read_mark(std::string name);

@@ -1,42 +1,18 @@
 #include "outbox/route.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "net/target.h"
+#include "net/url.h"
 
 namespace tabella::outbox {
 namespace {
 
 std::unexpected<std::string> no_relay(std::string_view why) {
   return std::unexpected(fmt::format("{}; a relay is smtp://user:password@host:port or smtps://host", why));
-}
-
-// The host of an authority, with its port if there is one.
-std::expected<void, std::string> read_host(std::string_view authority, smtp::Destination& relay) {
-  std::string_view port;
-  if (authority.starts_with('[')) {
-    const auto end = authority.find(']');
-    if (end == std::string_view::npos) return no_relay("the address has no ]");
-    relay.host = authority.substr(1, end - 1);
-    port = authority.substr(end + 1);
-  } else {
-    const auto colon = authority.rfind(':');
-    relay.host = authority.substr(0, colon);
-    port = colon == std::string_view::npos ? std::string_view() : authority.substr(colon);
-  }
-  if (relay.host.empty() || !is_plain(relay.host)) return no_relay("there is no host");
-  if (relay.host.contains('/')) return no_relay("there is a path behind the host");
-  if (port.empty()) return {};
-  if (!port.starts_with(':')) return no_relay("behind the ] can only be a port");
-  port.remove_prefix(1);
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), relay.port);
-  if (error != std::errc{} || end != port.data() + port.size() || relay.port == 0)
-    return no_relay("the port is no number from 1 to 65535");
-  return {};
 }
 
 std::expected<void, std::string> read_parameters(std::string_view query, smtp::Destination& relay) {
@@ -89,7 +65,8 @@ std::expected<smtp::Destination, std::string> parse_relay(std::string_view url) 
       relay.security = smtp::Security::required;
     authority.remove_prefix(at + 1);
   }
-  if (const auto read = read_host(authority, relay); !read) return std::unexpected(read.error());
+  if (!net::read_authority(authority, relay.host, relay.port))
+    return no_relay("its host or port cannot be read");
   if (const auto read = read_parameters(query, relay); !read) return std::unexpected(read.error());
   return relay;
 }

@@ -17,7 +17,6 @@ namespace tabella::outbox {
 using boost::asio::awaitable;
 using smtp::Credentials;
 using smtp::Envelope;
-using smtp::Login;
 using smtp::Reply;
 
 namespace {
@@ -88,19 +87,9 @@ class SubmissionHost::Session final : public smtp::Host {
     return Reply{.code = 550, .text = "5.1.3 the address needs a domain, as in ann@example.com"};
   }
 
-  awaitable<Login> may_log_in(Credentials credentials) override {
-    if (!host_.check_) co_return Login::right;
-    if (!credentials.challenge.empty()) {
-      const bool right =
-          host_.check_->check_digest(credentials.user, credentials.challenge, credentials.digest);
-      co_return right ? Login::right : Login::wrong;
-    }
-    switch (co_await host_.check_->check(credentials.user, credentials.password)) {
-      case access::Verdict::right: co_return Login::right;
-      case access::Verdict::wrong: co_return Login::wrong;
-      case access::Verdict::busy: co_return Login::busy;
-    }
-    std::unreachable();
+  awaitable<Verdict> may_log_in(Credentials credentials) override {
+    if (!host_.check_) co_return Verdict::right;
+    co_return co_await host_.check_->check(credentials.user, credentials.password);
   }
 
   awaitable<Reply> take(Envelope envelope) override {

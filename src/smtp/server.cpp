@@ -69,7 +69,7 @@ class BusyHost final : public Host {
   }
   std::optional<Reply> refuse_message(const Envelope& e) override { return host_.refuse_message(e); }
   std::optional<Reply> refuse_login(const Credentials& c) override { return host_.refuse_login(c); }
-  awaitable<Login> may_log_in(Credentials credentials) override {
+  awaitable<Verdict> may_log_in(Credentials credentials) override {
     return host_.may_log_in(std::move(credentials));
   }
   awaitable<Reply> take(Envelope envelope) override {

@@ -301,9 +301,9 @@ awaitable<void> Session::log_in(std::string_view argument) {
   }
   if (const auto refusal = host_.refuse_login(*credentials)) co_return say(*refusal);
   switch (co_await host_.may_log_in(*credentials)) {
-    case Login::right: break;
-    case Login::wrong: mistakes_ += 10; co_return say(535, "5.7.8 the user or the password is wrong");
-    case Login::busy: co_return say(454, "4.7.0 too many logins at once; try again later");
+    case Verdict::right: break;
+    case Verdict::wrong: mistakes_ += 10; co_return say(535, "5.7.8 the user or the password is wrong");
+    case Verdict::busy: co_return say(454, "4.7.0 too many logins at once; try again later");
   }
   user_ = harmless(credentials->user);
   if (user_.empty()) user_ = "anonymous";

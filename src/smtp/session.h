@@ -14,6 +14,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
 
+#include "base/passwords.h"
 #include "net/budget.h"
 #include "smtp/address.h"
 
@@ -46,9 +47,6 @@ struct Credentials {
   std::string digest;     // the answer, in hex
 };
 
-// Whether they are right; busy: it could not be found out now.
-enum class Login { right, wrong, busy };
-
 // Whom a session is for. Called on the session's thread.
 class Host {
  public:
@@ -65,7 +63,7 @@ class Host {
   }
   virtual std::optional<Reply> refuse_message(const Envelope&) { return {}; }
   virtual std::optional<Reply> refuse_login(const Credentials&) { return {}; }
-  virtual boost::asio::awaitable<Login> may_log_in(Credentials credentials) = 0;
+  virtual boost::asio::awaitable<Verdict> may_log_in(Credentials credentials) = 0;
   // Takes the message, durably, before it answers with 250.
   virtual boost::asio::awaitable<Reply> take(Envelope envelope) = 0;
 };

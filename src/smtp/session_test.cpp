@@ -52,13 +52,13 @@ class ScriptedChannel final : public Channel {
 
 class KeepingHost final : public Host {
  public:
-  awaitable<Login> may_log_in(Credentials credentials) override {
+  awaitable<Verdict> may_log_in(Credentials credentials) override {
     last = credentials;
-    if (credentials.user == "hasty") co_return Login::busy;
+    if (credentials.user == "hasty") co_return Verdict::busy;
     const bool right = credentials.challenge.empty()
                            ? credentials.password == "secret"
                            : to_hex(hmac_md5("secret", credentials.challenge)) == credentials.digest;
-    co_return right ? Login::right : Login::wrong;
+    co_return right ? Verdict::right : Verdict::wrong;
   }
   awaitable<Reply> take(Envelope envelope) override {
     taken.push_back(std::move(envelope));

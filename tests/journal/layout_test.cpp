@@ -227,7 +227,8 @@ TEST_P(Layouts, WhateverAPidIsItsEventsAreItsOwn) {
 
 TEST_P(Layouts, KeysThatAreNoEventsAreNotLocated) {
   const auto located = [&](const std::string& key, int64_t place = 1) {
-    return layout_->locate(is_blocks() ? Row().set("par", key).set("num", place) : Row().set("key", key));
+    const item::Item row = is_blocks() ? Row().set("par", key).set("num", place) : Row().set("key", key);
+    return layout_->locate(row);
   };
   EXPECT_TRUE(located("shop-P-a-7"));
   for (const auto* key :
@@ -238,14 +239,14 @@ TEST_P(Layouts, KeysThatAreNoEventsAreNotLocated) {
   EXPECT_FALSE(located("shop-P-a-0", 0));
   for (const auto& counter : layout_->high_counters(kCart, 1, 200)) EXPECT_FALSE(layout_->locate(counter));
   for (const auto& counter : layout_->low_counters(kCart, 200)) EXPECT_FALSE(layout_->locate(counter));
-  EXPECT_FALSE(layout_->locate(Row().set(layout_->key_attribute(), 5)));
+  EXPECT_FALSE(layout_->locate(item::Item(Row().set(layout_->key_attribute(), 5))));
   EXPECT_FALSE(layout_->locate(item::Item()));
   if (!is_blocks()) return;
   EXPECT_FALSE(located("shop-P-a-7", 100));
   EXPECT_FALSE(located("shop-P-a-7", -1));
   EXPECT_FALSE(located("shop-P-a-92233720368547758", 8));
   EXPECT_TRUE(located("shop-P-a-92233720368547758", 7));
-  EXPECT_FALSE(layout_->locate(Row().set("par", "shop-P-a-7").set("num", "1")));
+  EXPECT_FALSE(layout_->locate(item::Item(Row().set("par", "shop-P-a-7").set("num", "1"))));
 }
 
 TEST_P(Layouts, CountersSayHowFarThereAreEvents) {
