@@ -55,11 +55,6 @@ bool failed_on_head(const store::Error& error) {
   return !error.reasons.empty() && error.reasons[0].code == kCondition;
 }
 
-bool may_pass(const store::Error& error) {
-  using enum store::ErrorCode;
-  return error.code == throttled || error.code == transaction_conflict || error.code == transaction_canceled;
-}
-
 // Of a transaction that was cancelled: what no other try would change.
 bool is_for_ever(const store::Error& error) {
   return std::ranges::any_of(error.reasons,
@@ -67,6 +62,11 @@ bool is_for_ever(const store::Error& error) {
 }
 
 }  // namespace
+
+bool may_pass(const store::Error& error) {
+  using enum store::ErrorCode;
+  return error.code == throttled || error.code == transaction_conflict || error.code == transaction_canceled;
+}
 
 std::string problem_with(const Append& append) {
   if (auto problem = problem_with_journal(append.entity.journal); !problem.empty()) return problem;
@@ -98,11 +98,20 @@ Appender::Appender(Journal& journal, Append append)
       deadline_(std::chrono::steady_clock::now() + journal.options_.operation_timeout) {}
 
 Async<AppendOutcome> Appender::run() {
+  auto outcome = co_await make();
+  // Whatever it failed of, it may have been made before.
+  if (!outcome && perhaps_) outcome.error().unsure = true;
+  co_return outcome;
+}
+
+Async<AppendOutcome> Appender::make() {
   TABELLA_CO_ASSIGN(auto before, co_await repeated());
   if (before) co_return std::move(*before);
   assume_head();
   while (true) {
     if (!head_) TABELLA_CO_TRY(co_await learn_head());
+    TABELLA_CO_ASSIGN(const bool made, co_await was_made_before());
+    if (made) break;
     if (head_->staging) {
       TABELLA_CO_TRY(co_await wait_for_staging());
     } else {
@@ -131,9 +140,14 @@ void Appender::assume_head() {
 
 Async<void> Appender::learn_head() {
   TABELLA_CO_ASSIGN(head_, co_await journal_.heads_.find(append_.entity));
-  // A row where we wanted to put ours is another program's, or the head has moved meanwhile.
-  if (!head_ || std::exchange(may_be_adopted_, false)) {
-    TABELLA_CO_ASSIGN(head_, co_await journal_.adopt(append_.entity));
+  // A row where we wanted to put ours is another program's. If it is of a batch that is not whole, whoever
+  // writes it has as much time as one who stages.
+  const auto is_over = [this] {
+    return journal_.clock_.elapsed() - in_the_way_since_ >= journal_.options_.staging_lease;
+  };
+  if (!head_ || in_the_way_ > head_->highest) {
+    TABELLA_CO_ASSIGN(
+        head_, co_await journal_.adopt_up_to(append_.entity, in_the_way_, in_the_way_ > 0 && is_over()));
   }
   head_is_stored_ = head_.has_value();
   if (!head_) head_.emplace();
@@ -148,9 +162,11 @@ Async<std::optional<AppendOutcome>> Appender::refusal() {
     if (adopted) head_ = adopted;
   }
   const bool is_old = append_.epoch && *append_.epoch < head_->epoch;
-  if (!is_old && (!expected || *expected == head_->highest)) co_return std::nullopt;
+  const bool is_refused = is_old || (expected && *expected != head_->highest);
+  if (!is_refused && tries_ == 0) co_return std::nullopt;
+  // Somebody else may have sent the same batch meanwhile.
   TABELLA_CO_ASSIGN(auto before, co_await repeated());
-  if (before) co_return before;
+  if (before || !is_refused) co_return before;
   // What stands in the way may be a try of ours that came late.
   TABELLA_CO_ASSIGN(const bool there, perhaps_ ? co_await has_row(*perhaps_) : store::Result<bool>(false));
   if (there) co_return Appended{.first = *perhaps_ - append_.events.size() + 1, .last = *perhaps_};
@@ -190,9 +206,12 @@ Async<void> Appender::wait_for_staging() {
     silent_since_ = now;
   }
   const bool is_fenced = append_.epoch.value_or(0) > staging.epoch;
-  if (is_fenced || now - silent_since_ >= journal_.options_.staging_lease)
-    TABELLA_CO_TRY(
-        co_await journal_.take_over(append_.entity, staging, append_.epoch.value_or(staging.epoch)));
+  const bool is_mine = staging.append_id == append_id_;  // it came late, and was given up
+  if (is_fenced || is_mine || now - silent_since_ >= journal_.options_.staging_lease) {
+    const auto taken =
+        co_await journal_.take_over(append_.entity, staging, append_.epoch.value_or(staging.epoch));
+    if (!taken && !taken.error().unsure && !may_pass(taken.error())) co_return std::unexpected(taken.error());
+  }
   head_.reset();
   co_return store::Result<void>();
 }
@@ -201,11 +220,30 @@ Async<void> Appender::before_another_try() {
   if (std::chrono::steady_clock::now() >= deadline_)
     co_return store::fail(
         store::ErrorCode::unavailable,
-        "others were appending to this entity all the time, and the append was not made: try again");
+        perhaps_
+            ? "the store did not say in time whether the append was made: look, or try again with a "
+              "batch id or the version that is expected"
+            : "others were appending to this entity all the time, and the append was not made: try again");
   const auto most = milliseconds(1) * (1 << std::min(++tries_, 5));
   co_await store::pause_for(
       most / 2 + std::chrono::microseconds(random_bits() % (static_cast<uint64_t>(most.count()) * 500)));
   co_return store::Result<void>();
+}
+
+// Its numbers are given out once, so if the head is behind them the try was made, or never will be.
+Async<bool> Appender::was_made_before() {
+  if (!perhaps_ || head_->highest < *perhaps_) co_return false;
+  TABELLA_CO_ASSIGN(const bool there, co_await has_row(*perhaps_));
+  if (there) {
+    head_.emplace().highest = *perhaps_ - append_.events.size();
+    co_return true;
+  }
+  if (head_->purge_to >= *perhaps_)
+    co_return store::fail(store::ErrorCode::unavailable,
+                          "the store did not say whether the append was made, and its events would have been "
+                          "deleted since");
+  perhaps_.reset();
+  co_return false;
 }
 
 store::Condition Appender::epoch_is_mine() const {
@@ -220,7 +258,7 @@ store::Condition Appender::head_is_as_known() const {
 }
 
 store::Condition Appender::is_staging() const {
-  auto condition = store::equals(names::kStagedId, append_id_);
+  auto condition = store::equals(names::kStagedId, staging_id_);
   return append_.epoch ? std::move(condition) && epoch_is_mine() : condition;
 }
 
@@ -283,33 +321,38 @@ Async<bool> Appender::write() {
   writes.push_back(move_head(head_is_as_known()));
   put_events(writes, first(), last());
   put_companions(writes);
-  const auto proof = last();
-  TABELLA_CO_ASSIGN(const auto made, co_await transact(std::move(writes)));
+  TABELLA_CO_ASSIGN(const auto made, co_await transact(std::move(writes), first()));
   if (made == Made::yes) co_return true;
-  // A try before this one may have been made as well, its answer lost: it was for the same numbers, or the
-  // head has moved and it was not made.
-  if (made == Made::perhaps) perhaps_ = proof;
+  if (made == Made::perhaps) {
+    perhaps_ = last();
+    TABELLA_CO_TRY(co_await learn_head());
+    co_return co_await was_made_before();
+  }
   head_ = std::exchange(found_, std::nullopt);
   head_is_stored_ = true;
-  if (!perhaps_) co_return false;
-  TABELLA_CO_ASSIGN(const bool there, co_await has_row(*perhaps_));
-  if (there) head_.emplace().highest = *perhaps_ - append_.events.size();
-  co_return there;
+  co_return false;
 }
 
-Async<Appender::Made> Appender::transact(Writes writes) {
+Async<Appender::Made> Appender::transact(Writes writes, uint64_t from) {
   auto result = co_await journal_.store_.transact_write_items({.writes = std::move(writes)});
   if (result) co_return Made::yes;
   const auto& error = result.error();
   if (error.unsure) co_return Made::perhaps;
   if (!may_pass(error) || is_for_ever(error)) co_return store::error_of(result);
-  if (std::ranges::none_of(error.reasons, [](const auto& reason) { return reason.code == kCondition; }))
-    co_return Made::later;
+  const auto failed =
+      std::ranges::find_if(error.reasons, [](const auto& reason) { return reason.code == kCondition; });
+  if (failed == error.reasons.end()) co_return Made::later;
   if (!failed_on_head(error))
-    may_be_adopted_ = true;
-  else if (error.reasons[0].item)
-    found_ = Heads::head_of(*error.reasons[0].item);
+    note_in_the_way(from + static_cast<uint64_t>(failed - error.reasons.begin()) - 1);
+  else if (failed->item)
+    found_ = Heads::head_of(*failed->item);
   co_return Made::no;
+}
+
+void Appender::note_in_the_way(uint64_t number) {
+  if (number > last()) return;  // not an event: somebody else has sent the same batch
+  if (number != in_the_way_) in_the_way_since_ = journal_.clock_.elapsed();
+  in_the_way_ = number;
 }
 
 Async<bool> Appender::has_row(uint64_t number) const {

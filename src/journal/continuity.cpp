@@ -11,7 +11,11 @@ constexpr uint64_t kMostInBatch = 100'000;  // a row that says more is not belie
 
 bool Continuity::take(Event& event, std::vector<Event>& shown) {
   const auto number = event.number();
-  if (batch_ && (number < batch_->first || number > batch_->last)) drop_open_batch();
+  if (batch_ && !belongs_to_batch(event)) {
+    drop_open_batch();
+    // Whoever died in the middle of a batch goes on behind its last row, which may be inside of it.
+    if (direction_ == Direction::forward) next_ = std::min(next_, number);
+  }
   if (!batch_ && !begin_batch(event)) {
     met_hole_ = met_hole_ || number != next_;
     if (number != next_ && holes_ == Holes::refuse) return false;
@@ -37,6 +41,12 @@ bool Continuity::begin_batch(const Event& event) {
   if (next_ < first || next_ > last) return false;  // what comes before it is missing
   batch_ = Batch{.first = first, .last = last, .events = {}};
   return true;
+}
+
+bool Continuity::belongs_to_batch(const Event& event) const {
+  const auto place = event.batch_place();
+  return place && event.append_id().empty() && place->index <= event.number() &&
+         event.number() - place->index == batch_->first && place->last == batch_->last - batch_->first;
 }
 
 uint64_t Continuity::batch_end() const {

@@ -45,6 +45,7 @@ class Continuity {
   };
 
   bool begin_batch(const Event& event);
+  bool belongs_to_batch(const Event& event) const;
   void end_batch(std::vector<Event>& shown);
   uint64_t after(uint64_t number) const { return direction_ == Direction::forward ? number + 1 : number - 1; }
 

@@ -1,11 +1,13 @@
 // Events that are no longer to be seen, and work that somebody has left undone.
 #include <algorithm>
 
+#include "journal/appender.h"
 #include "journal/event_attributes.h"
 #include "journal/head_attributes.h"
 #include "journal/journal.h"
 #include "store/batches.h"
 #include "store/conditional.h"
+#include "store/pause.h"
 #include "store/rows.h"
 #include "store/time_slice.h"
 
@@ -16,7 +18,12 @@ using store::Async;
 
 namespace {
 constexpr uint64_t kPurgeStep = 1000;  // rows between two notes of how far we are
+constexpr std::chrono::milliseconds kDeletionPause{5};
+
+store::Condition is_still(std::string_view name, uint64_t number) {
+  return number > 0 ? store::equals(name, number) : store::absent(name);
 }
+}  // namespace
 
 // The head decides: from then on nobody sees them. Rows are removed afterwards, and how far is noted down.
 Async<uint64_t> Journal::delete_to(Entity entity, uint64_t to, bool permanently) {
@@ -31,8 +38,8 @@ Async<uint64_t> Journal::delete_to(Entity entity, uint64_t to, bool permanently)
     const auto deleted_to = std::max(to, head->deleted_to);
     auto update = store::Update(heads_.table(), Heads::key_of(entity))
                       .set(names::kDeletedTo, deleted_to)
-                      .when(head->deleted_to > 0 ? store::equals(names::kDeletedTo, head->deleted_to)
-                                                 : store::absent(names::kDeletedTo));
+                      .when(is_still(names::kDeletedTo, head->deleted_to))
+                      .when(is_still(names::kPurgeTo, head->purge_to));
     if (permanently) update.set(names::kPurgeTo, to);
     std::vector<store::TransactWrite> writes;
     writes.push_back(std::move(update));
@@ -43,10 +50,9 @@ Async<uint64_t> Journal::delete_to(Entity entity, uint64_t to, bool permanently)
     auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
     if (made) break;
     // Somebody else has deleted some meanwhile, or is at the same rows; deleting twice does no harm.
-    const auto code = made.error().code;
-    const bool may_pass =
-        code == store::ErrorCode::transaction_canceled || code == store::ErrorCode::transaction_conflict;
-    if (!may_pass || std::chrono::steady_clock::now() >= until) co_return store::error_of(made);
+    const bool again = made.error().unsure || may_pass(made.error());
+    if (!again || std::chrono::steady_clock::now() >= until) co_return store::error_of(made);
+    co_await store::pause_for(kDeletionPause);
   }
   if (layout_.marks_deleted() && !permanently)
     TABELLA_CO_TRY(co_await mark_deleted(entity, marked_to + 1, to));
@@ -82,9 +88,8 @@ Async<bool> Journal::purge(Entity entity, std::chrono::steady_clock::time_point 
       writes.push_back(
           store::Check(heads_.table(), Heads::key_of(entity)).when(store::absent(names::kPurgeTo)));
     writes.push_back(store::Delete(heads_.table(), Heads::work_key(entity, Heads::Work::purge)));
-    auto done = co_await store_.transact_write_items({.writes = std::move(writes)});
+    TABELLA_CO_ASSIGN(const bool done, co_await transact_until(std::move(writes), until));
     if (done) co_return true;
-    if (done.error().code != store::ErrorCode::transaction_canceled) co_return store::error_of(done);
   }
 }
 

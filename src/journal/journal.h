@@ -143,7 +143,11 @@ class Journal {
     bool is_new() const { return head.highest != (stored ? stored->highest : 0); }
     bool knows_entity() const { return stored || head.highest > 0; }
   };
-  store::Async<Sight> look(Entity entity) const;
+  // As far as there are rows, and to `at_least` if there are none. What is of a batch that is not whole comes
+  // into sight only where it is given up.
+  store::Async<Sight> look(Entity entity, uint64_t at_least = 0, bool give_up_batch = false) const;
+  // adopt(), over what is in the way of an append.
+  store::Async<std::optional<Head>> adopt_up_to(Entity entity, uint64_t at_least, bool give_up_batch);
   // The first event that has not expired.
   store::Async<uint64_t> lowest(Entity entity, Head head) const;
   // Removes what somebody has staged who is believed to be dead, or is fenced off by a higher epoch. False:
@@ -151,6 +155,8 @@ class Journal {
   store::Async<bool> take_over(Entity entity, Head::Staging staging, uint64_t epoch);
   // Likewise, for the staging's owner.
   store::Async<bool> remove_staged(Entity entity, Head::Staging staging);
+  store::Async<bool> transact_until(std::vector<store::TransactWrite> writes,
+                                    std::chrono::steady_clock::time_point until);
   // False: there are rows left at that time.
   store::Async<bool> purge(Entity entity, std::chrono::steady_clock::time_point until);
   store::Async<void> mark_deleted(Entity entity, uint64_t from, uint64_t to);

@@ -28,14 +28,18 @@ class Follower {
   bool take(Event& event) {
     if (!event.append_id().empty()) return false;
     found_.clear();
+    last_ = event.number();
     return continuity_.take(event, found_);
   }
   uint64_t highest() const { return continuity_.next() - 1; }
+  // Where the program that wrote them goes on behind them: at its last row, whatever batch that is of.
+  uint64_t last_row() const { return std::max(last_, highest()); }
   bool met_hole() const { return continuity_.met_hole(); }
 
  private:
   Continuity continuity_;
   std::vector<Event> found_;
+  uint64_t last_ = 0;
 };
 
 void set_deleted(Head& head, uint64_t to) {
@@ -46,7 +50,7 @@ void set_deleted(Head& head, uint64_t to) {
 
 }  // namespace
 
-Async<Journal::Sight> Journal::look(Entity entity) const {
+Async<Journal::Sight> Journal::look(Entity entity, uint64_t at_least, bool give_up_batch) const {
   TABELLA_CO_ASSIGN(auto stored, co_await heads_.find(entity));
   Sight sight{.stored = std::move(stored)};
   if (sight.stored) {
@@ -60,7 +64,7 @@ Async<Journal::Sight> Journal::look(Entity entity) const {
   Follower follower(sight.head.highest);
   store::TimeSlice slice;
   bool found = true;
-  for (auto window = sight.head.highest + 1; found; window += kWindow) {
+  for (auto window = sight.head.highest + 1; found || window <= at_least; window += kWindow) {
     found = false;
     for (std::optional<uint64_t> at = window; at;) {
       TABELLA_CO_ASSIGN(auto step,
@@ -77,7 +81,7 @@ Async<Journal::Sight> Journal::look(Entity entity) const {
       co_await slice.yield_if_over();
     }
   }
-  sight.head.highest = follower.highest();
+  sight.head.highest = give_up_batch ? follower.last_row() : follower.highest();
   if (sight.stored && follower.met_hole()) {
     TABELLA_CO_ASSIGN(const auto counters, co_await layout_.read_counters(store_, entity));
     set_deleted(sight.head, std::min(counters.deleted_to, sight.head.highest));
@@ -85,9 +89,11 @@ Async<Journal::Sight> Journal::look(Entity entity) const {
   co_return sight;
 }
 
-Async<std::optional<Head>> Journal::adopt(Entity entity) {
+Async<std::optional<Head>> Journal::adopt(Entity entity) { return adopt_up_to(std::move(entity), 0, false); }
+
+Async<std::optional<Head>> Journal::adopt_up_to(Entity entity, uint64_t at_least, bool give_up_batch) {
   while (true) {
-    TABELLA_CO_ASSIGN(auto sight, co_await look(entity));
+    TABELLA_CO_ASSIGN(auto sight, co_await look(entity, at_least, give_up_batch));
     if (!sight.knows_entity()) co_return std::nullopt;
     if (sight.stored && !sight.is_new()) co_return sight.head;
     auto update = store::Update(heads_.table(), Heads::key_of(entity))
@@ -106,20 +112,21 @@ Async<std::optional<Head>> Journal::adopt(Entity entity) {
 }
 
 // Events expire in the order of their numbers, so those that have are all in front: halving finds the first
-// that has not.
+// that has not. One that is missing may be a hole, so what is in front of it is looked at too.
 Async<uint64_t> Journal::lowest(Entity entity, Head head) const {
   uint64_t low = head.deleted_to + 1;
   uint64_t high = std::max(low, head.expiring_to + 1);
-  while (low < high) {
-    const auto middle = low + (high - low) / 2;
-    TABELLA_CO_ASSIGN(const auto step,
-                      co_await layout_.read(store_, entity, middle, middle, Direction::forward));
+  for (auto middle = low; low < high; middle = low + (high - low) / 2) {
+    TABELLA_CO_ASSIGN(auto step, co_await layout_.read(store_, entity, middle, middle, Direction::forward));
+    if (step.events.empty() && low < middle) {
+      TABELLA_CO_ASSIGN(step, co_await layout_.read(store_, entity, low, middle - 1, Direction::backward));
+    }
     const bool expired =
         step.events.empty() || step.events.front().expires().value_or(TimePoint::max()) <= clock_.now();
     if (expired)
       low = middle + 1;
     else
-      high = middle;
+      high = step.events.front().number();
   }
   co_return low;
 }

@@ -47,7 +47,7 @@ Async<std::vector<Event>> Replay::next() {
     else if (!at_)
       TABELLA_CO_TRY(co_await check_end());
     std::erase_if(shown, [&](const Event& event) {
-      return event.number() < range_.from || event.number() > range_.to;
+      return event.number() < range_.from || event.number() > range_.to || event.is_deleted();
     });
   }
   co_return shown;

@@ -6,6 +6,7 @@
 #include "journal/event_attributes.h"
 #include "journal/head_attributes.h"
 #include "store/conditional.h"
+#include "store/pause.h"
 #include "store/rows.h"
 
 namespace tabella::journal {
@@ -29,6 +30,8 @@ bool failed_its_conditions(const store::Error& error) {
                              [](const auto& reason) { return reason.code == "ConditionalCheckFailed"; });
 }
 
+constexpr std::chrono::milliseconds kRemovalPause{5};
+
 }  // namespace
 
 Async<bool> Appender::stage() {
@@ -42,27 +45,30 @@ Async<bool> Appender::stage() {
     if (done && is_rest) co_return true;
     from = to + 1;
   }
-  TABELLA_CO_TRY(co_await abandon_staging());
-  co_return false;
+  co_return co_await abandon_staging();
 }
 
 Async<bool> Appender::begin_staging() {
+  staging_id_ = make_uuid();
+  auto update = store::Update(journal_.heads_.table(), Heads::key_of(append_.entity))
+                    .set(names::kHighest, head_->highest)
+                    .set(names::kStagedId, staging_id_)
+                    .set(names::kStagedRows, append_id_)
+                    .set(names::kStagedFirst, first())
+                    .set(names::kStagedLast, last())
+                    .set(names::kStagedEpoch, append_.epoch.value_or(head_->epoch))
+                    .set(names::kStagedBeat, staging_id_)
+                    .when(head_is_as_known())
+                    .return_old_on_failure();
+  // Whoever takes an epoch from now on is to have a higher one.
+  if (append_.epoch) update.set(names::kEpoch, *append_.epoch);
   Writes writes;
-  writes.push_back(store::Update(journal_.heads_.table(), Heads::key_of(append_.entity))
-                       .set(names::kHighest, head_->highest)
-                       .set(names::kStagedId, append_id_)
-                       .set(names::kStagedRows, append_id_)
-                       .set(names::kStagedFirst, first())
-                       .set(names::kStagedLast, last())
-                       .set(names::kStagedEpoch, append_.epoch.value_or(head_->epoch))
-                       .set(names::kStagedBeat, append_id_)
-                       .when(head_is_as_known())
-                       .return_old_on_failure());
+  writes.push_back(std::move(update));
   writes.push_back(store::Put(journal_.heads_.table(), Heads::work_key(append_.entity, Heads::Work::stage)));
-  TABELLA_CO_ASSIGN(auto made, co_await transact(std::move(writes)));
+  TABELLA_CO_ASSIGN(auto made, co_await transact(std::move(writes), first()));
   if (made == Made::perhaps) {
     TABELLA_CO_ASSIGN(const auto head, co_await journal_.heads_.find(append_.entity));
-    made = head && head->staging && head->staging->owner == append_id_ ? Made::yes : Made::later;
+    made = head && head->staging && head->staging->owner == staging_id_ ? Made::yes : Made::later;
   }
   if (made == Made::yes) co_return true;
   head_ = std::exchange(found_, std::nullopt);
@@ -71,7 +77,7 @@ Async<bool> Appender::begin_staging() {
 }
 
 Async<bool> Appender::stage_rows(uint64_t from, uint64_t to) {
-  return write_staged(to, [this, from, to] {
+  return write_staged(from, to, [this, from, to] {
     Writes writes;
     writes.push_back(store::Update(journal_.heads_.table(), Heads::key_of(append_.entity))
                          .set(names::kStagedBeat, make_uuid())
@@ -82,7 +88,7 @@ Async<bool> Appender::stage_rows(uint64_t from, uint64_t to) {
 }
 
 Async<bool> Appender::commit_staged(uint64_t from) {
-  return write_staged(last(), [this, from] {
+  return write_staged(from, last(), [this, from] {
     Writes writes;
     writes.push_back(free_head(move_head(is_staging())));
     put_events(writes, from, last());
@@ -93,14 +99,17 @@ Async<bool> Appender::commit_staged(uint64_t from) {
   });
 }
 
-// Until it is made or cannot be. A try whose answer was lost has put the row `proof` if it was made.
-Async<bool> Appender::write_staged(uint64_t proof, std::function<Writes()> make) {
+// Until it is made or cannot be. A try whose answer was lost has put the row of `to` if it was made; the last
+// row of all comes with the head.
+Async<bool> Appender::write_staged(uint64_t from, uint64_t to, std::function<Writes()> make) {
+  bool perhaps = false;
   while (true) {
-    TABELLA_CO_ASSIGN(const auto made, co_await transact(make()));
+    TABELLA_CO_ASSIGN(const auto made, co_await transact(make(), from));
     if (made == Made::yes) co_return true;
-    if (made == Made::perhaps) perhaps_ = proof;
-    if (perhaps_ == proof) {
-      TABELLA_CO_ASSIGN(const bool there, co_await has_row(proof));
+    perhaps = perhaps || made == Made::perhaps;
+    if (perhaps && to == last()) perhaps_ = to;
+    if (perhaps) {
+      TABELLA_CO_ASSIGN(const bool there, co_await has_row(to));
       if (there) co_return true;
     }
     if (made == Made::no || std::chrono::steady_clock::now() >= deadline_) co_return false;
@@ -108,15 +117,18 @@ Async<bool> Appender::write_staged(uint64_t proof, std::function<Writes()> make)
   }
 }
 
-// Somebody has fenced us off or taken over, or another program's rows are in the way.
-Async<void> Appender::abandon_staging() {
+// Somebody has fenced us off or taken over, or another program's rows are in the way. If its last transaction
+// comes in late, the head is no longer ours: the append was made.
+Async<bool> Appender::abandon_staging() {
   TABELLA_CO_TRY(co_await journal_.remove_staged(
-      append_.entity, {.owner = append_id_, .append_id = append_id_, .first = first(), .last = last()}));
+      append_.entity, {.owner = staging_id_, .append_id = append_id_, .first = first(), .last = last()}));
   head_.reset();
   found_.reset();
-  perhaps_.reset();
-  may_be_adopted_ = true;
-  co_return store::Result<void>();
+  if (!perhaps_) co_return false;
+  TABELLA_CO_TRY(co_await learn_head());
+  TABELLA_CO_ASSIGN(const bool made, co_await was_made_before());
+  if (!made) perhaps_.reset();
+  co_return made;
 }
 
 Async<bool> Journal::take_over(Entity entity, Head::Staging staging, uint64_t epoch) {
@@ -135,6 +147,7 @@ Async<bool> Journal::take_over(Entity entity, Head::Staging staging, uint64_t ep
 // Nobody puts rows of the staging while the head is ours, so those that are removed are all.
 Async<bool> Journal::remove_staged(Entity entity, Head::Staging staging) {
   const auto is_mine = store::equals(names::kStagedId, staging.owner);
+  const auto until = std::chrono::steady_clock::now() + options_.operation_timeout;
   for (std::optional<uint64_t> at = staging.first; at;) {
     TABELLA_CO_ASSIGN(const auto step,
                       co_await layout_.read(store_, entity, *at, staging.last, Direction::forward));
@@ -152,23 +165,33 @@ Async<bool> Journal::remove_staged(Entity entity, Head::Staging staging) {
     }
     const bool all_in_one = writes.size() < kMostRemovals;
     if (!writes.empty()) {
-      const auto removed = co_await store_.transact_write_items({.writes = std::move(writes)});
-      if (!removed && failed_its_conditions(removed.error())) {
+      TABELLA_CO_ASSIGN(const bool removed, co_await transact_until(std::move(writes), until));
+      if (!removed) {
         TABELLA_CO_ASSIGN(const auto head, co_await heads_.find(entity));
         if (!head || !head->staging || head->staging->owner != staging.owner) co_return false;
         continue;  // the same step again, with what is there now
       }
-      TABELLA_CO_TRY(removed);
     }
     if (all_in_one) at = step.next;
   }
   std::vector<store::TransactWrite> writes;
   writes.push_back(free_head(store::Update(heads_.table(), Heads::key_of(entity)).when(is_mine)));
   writes.push_back(store::Delete(heads_.table(), Heads::work_key(entity, Heads::Work::stage)));
-  const auto freed = co_await store_.transact_write_items({.writes = std::move(writes)});
-  if (!freed && failed_its_conditions(freed.error())) co_return false;
-  TABELLA_CO_TRY(freed);
-  co_return true;
+  co_return co_await transact_until(std::move(writes), until);
+}
+
+// What can be made twice, until its answer is known. False: a condition failed.
+Async<bool> Journal::transact_until(std::vector<store::TransactWrite> writes,
+                                    std::chrono::steady_clock::time_point until) {
+  while (true) {
+    const auto made = co_await store_.transact_write_items({.writes = writes});
+    if (made) co_return true;
+    const auto& error = made.error();
+    if (failed_its_conditions(error)) co_return false;
+    const bool again = error.unsure || may_pass(error);
+    if (!again || std::chrono::steady_clock::now() >= until) co_return std::unexpected(error);
+    co_await store::pause_for(kRemovalPause);
+  }
 }
 
 }  // namespace tabella::journal

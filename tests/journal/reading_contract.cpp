@@ -314,7 +314,7 @@ TEST_P(Expiring, AMissingEventAmongThemIsAHoleAllTheSame) {
     SCOPED_TRACE(hole);
     const auto row = get(kEventsTable, layout().key_of(kCart, hole)).value();
     remove_row(hole);
-    EXPECT_EQ(read(), with(numbers(1, hole - 1), hole_at(hole)));
+    EXPECT_EQ(read().back(), hole_at(hole));
     put(kEventsTable, row);
   }
 }
