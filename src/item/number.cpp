@@ -261,7 +261,35 @@ size_t number_size(std::string_view encoded) {
   return static_cast<size_t>(bytes);
 }
 
+namespace {
+
+// Positive whole numbers of few digits, which most are, without their text.
+std::optional<int64_t> small_number(std::string_view encoded) {
+  constexpr int kMostDigits = 18;
+  if (encoded.size() < 3 || encoded[0] != 2) return std::nullopt;
+  const int digits = static_cast<uint8_t>(encoded[1]) - 130 + 1;
+  if (digits < 1 || digits > kMostDigits) return std::nullopt;
+  int64_t value = 0;
+  int read = 0;
+  for (const char byte : encoded.substr(2)) {
+    if (byte == 0) break;
+    const int pair = static_cast<uint8_t>(byte) - 1;
+    if (read + 2 <= digits)
+      value = value * 100 + pair;
+    else if (read + 1 == digits && pair % 10 == 0)
+      value = value * 10 + pair / 10;
+    else
+      return std::nullopt;
+    read += 2;
+  }
+  for (; read < digits; ++read) value *= 10;
+  return value;
+}
+
+}  // namespace
+
 std::optional<int64_t> number_to_int(std::string_view encoded) {
+  if (const auto small = small_number(encoded)) return small;
   const auto text = number_text(encoded);
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

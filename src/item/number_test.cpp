@@ -1,6 +1,7 @@
 #include "item/number.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <vector>
 
@@ -17,6 +18,26 @@ std::string canonical(std::string_view text) {
 std::string sum(std::string_view a, std::string_view b) {
   const auto result = add_numbers(*parse_number(a), *parse_number(b));
   return result ? number_text(*result) : result.error().message;
+}
+
+TEST(Number, IsAnIntWhereItIsWholeAndFits) {
+  for (const auto& [text, value] :
+       std::map<std::string, std::optional<int64_t>>{{"0", 0},
+                                                     {"7", 7},
+                                                     {"10", 10},
+                                                     {"99", 99},
+                                                     {"100", 100},
+                                                     {"12300", 12300},
+                                                     {"1e17", 100'000'000'000'000'000},
+                                                     {"999999999999999999", 999'999'999'999'999'999},
+                                                     {"9223372036854775807", INT64_MAX},
+                                                     {"9223372036854775808", std::nullopt},
+                                                     {"1e30", std::nullopt},
+                                                     {"1.5", std::nullopt},
+                                                     {"12.03", std::nullopt},
+                                                     {"0.5", std::nullopt},
+                                                     {"-12", -12}})
+    EXPECT_EQ(number_to_int(parse_number(text).value()), value) << text;
 }
 
 TEST(Number, IsStoredWithoutExponentZerosOrSign) {

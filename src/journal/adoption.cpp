@@ -26,6 +26,11 @@ void Adoption::appended(const Entity& entity, uint64_t highest) {
   appended_.note(entity, highest);
 }
 
+uint64_t Adoption::known(const Entity& entity) {
+  const std::lock_guard lock(mutex_);
+  return appended_.of(entity);
+}
+
 Adoption::Numbers Adoption::not_appended_here(std::vector<Located> rows) {
   Numbers numbers;
   const std::lock_guard lock(mutex_);
@@ -76,7 +81,8 @@ Async<void> Adoption::adopt(std::vector<Located> rows) {
   TABELLA_CO_ASSIGN(const auto entities, co_await behind_their_heads(std::move(numbers)));
   for (const auto& entity : entities) {
     TABELLA_CO_ASSIGN(const auto head, co_await journal_.adopt(entity));
-    if (!head) continue;
+    // A row that is no event of another program's moves nothing.
+    if (!head || head->highest <= known(entity)) continue;
     appended(entity, head->highest);
     ++count_;
     if (adopted_) adopted_(entity, head->highest);

@@ -44,6 +44,7 @@ class Adoption {
   // By journal and pid, the highest number among the records.
   using Numbers = std::map<std::pair<std::string, std::string>, uint64_t>;
 
+  uint64_t known(const Entity& entity);  // 0: nothing is
   Numbers not_appended_here(std::vector<Located> rows);
   // Without those that are up to where their heads are.
   store::Async<std::vector<Entity>> behind_their_heads(Numbers numbers);

@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "item/number.h"
 #include "journal/event_attributes.h"
-#include "journal/row_numbers.h"
 
 namespace tabella::journal {
 
@@ -63,13 +63,6 @@ int32_t java_hash(std::string_view valid) {
   return static_cast<int32_t>(hash);
 }
 
-std::vector<std::string> strings_in(const item::Item& row, std::string_view name) {
-  const auto value = row.find(name);
-  if (!value || value->type() != Type::SS) return {};
-  const auto contents = item::ordered_contents(*value);
-  return {contents.begin(), contents.end()};
-}
-
 }  // namespace
 
 // The rest of the name may not be read as what follows it in a key: "<journal>-P-<pid>-…".
@@ -100,92 +93,145 @@ int slice_of(std::string_view pid) {
   return std::abs(hash % kSlices);
 }
 
-bool Event::is_ours() const { return integer_in(row_, event_attributes::kTime).has_value(); }
-
-std::string_view Event::text(std::string_view name) const {
-  const auto value = row_.find(name);
-  return value && value->type() == Type::S ? value->content() : std::string_view();
+Event::Event(item::Item row, uint64_t number, const EventAttributes& names)
+    : row_(std::move(row)), number_(number), message_is_payload_(names.message == names.payload) {
+  const auto* begin = row_.bytes().data();
+  for (item::Attributes each(row_); each.next();) {
+    const auto field = field_of(each.name(), names);
+    if (field == kFields) continue;
+    const auto bytes = each.value().bytes();
+    places_[field] = {.offset = static_cast<uint32_t>(bytes.data() - begin),
+                      .size = static_cast<uint32_t>(bytes.size())};
+  }
 }
 
+Event::Field Event::field_of(std::string_view name, const EventAttributes& names) {
+  namespace all = event_attributes;
+  static constexpr std::pair<std::string_view, Field> kNames[] = {{all::kSerializer, kSerializer},
+                                                                  {all::kWriter, kWriter},
+                                                                  {all::kTime, kTime},
+                                                                  {all::kType, kType},
+                                                                  {all::kIsJson, kIsJson},
+                                                                  {all::kTags, kTags},
+                                                                  {all::kMetadata, kMetadata},
+                                                                  {all::kEpoch, kEpoch},
+                                                                  {all::kExpires, kExpires},
+                                                                  {all::kId, kId},
+                                                                  {all::kBatchIndex, kIndex},
+                                                                  {all::kBatchLast, kLast},
+                                                                  {all::kDeleted, kDeleted},
+                                                                  {all::kSerializerManifest, kManifest},
+                                                                  {all::kConfirmations, kConfirmations}};
+  if (name == names.payload) return kPayload;
+  if (name == names.message) return kMessage;
+  for (const auto& [known, field] : kNames)
+    if (known == name) return field;
+  return kFields;
+}
+
+std::optional<item::ValueView> Event::value(Field field) const {
+  const auto place = places_[field];
+  if (place.size == 0) return std::nullopt;
+  return item::ValueView(std::string_view(row_.bytes()).substr(place.offset, place.size));
+}
+
+std::string_view Event::text(Field field) const {
+  const auto found = value(field);
+  return found && found->type() == Type::S ? found->content() : std::string_view();
+}
+
+std::optional<int64_t> Event::integer(Field field) const {
+  const auto found = value(field);
+  return found && found->type() == Type::N ? item::number_to_int(found->content()) : std::nullopt;
+}
+
+std::optional<uint64_t> Event::count(Field field) const {
+  const auto number = integer(field);
+  return number && *number >= 0 ? std::optional(static_cast<uint64_t>(*number)) : std::nullopt;
+}
+
+std::vector<std::string> Event::strings(Field field) const {
+  const auto found = value(field);
+  if (!found || found->type() != Type::SS) return {};
+  const auto contents = item::ordered_contents(*found);
+  return {contents.begin(), contents.end()};
+}
+
+// Of rows that another program wrote in the older form.
 std::optional<PersistentMessage> Event::message() const {
-  const bool shared = names_->message == names_->payload;
-  if (shared ? is_ours() : row_.find(names_->payload).has_value()) return std::nullopt;
-  const auto value = row_.find(names_->message);
-  if (!value || value->type() != Type::B) return std::nullopt;
-  return read_persistent_message(value->content());
+  if (message_is_payload_ ? is_ours() : value(kPayload).has_value()) return std::nullopt;
+  const auto found = value(message_is_payload_ ? kPayload : kMessage);
+  if (!found || found->type() != Type::B) return std::nullopt;
+  return read_persistent_message(found->content());
 }
 
 std::string_view Event::payload() const {
   if (const auto old = message()) return old->payload;
-  const auto value = row_.find(names_->payload);
-  return value && value->type() == Type::B ? value->content() : std::string_view();
+  const auto found = value(kPayload);
+  return found && found->type() == Type::B ? found->content() : std::string_view();
 }
 
 bool Event::is_json() const {
-  const auto value = row_.find(event_attributes::kIsJson);
-  return value && value->type() == Type::BOOL && value->boolean();
+  const auto found = value(kIsJson);
+  return found && found->type() == Type::BOOL && found->boolean();
 }
 
-std::string_view Event::type() const { return text(event_attributes::kType); }
-std::string_view Event::metadata() const { return text(event_attributes::kMetadata); }
+std::string_view Event::type() const { return text(kType); }
+std::string_view Event::metadata() const { return text(kMetadata); }
 
 std::string Event::id() const {
-  if (const auto given = text(event_attributes::kId); !given.empty()) return std::string(given);
+  if (const auto given = text(kId); !given.empty()) return std::string(given);
   const auto by = writer();
   return by.empty() ? fmt::format("{}", number_) : fmt::format("{}-{}", by, number_);
 }
 
-std::vector<std::string> Event::tags() const { return strings_in(row_, event_attributes::kTags); }
-std::vector<std::string> Event::confirmations() const {
-  return strings_in(row_, event_attributes::kConfirmations);
-}
+std::vector<std::string> Event::tags() const { return strings(kTags); }
+std::vector<std::string> Event::confirmations() const { return strings(kConfirmations); }
 
 int64_t Event::serializer() const {
-  if (const auto number = integer_in(row_, event_attributes::kSerializer)) return *number;
+  if (const auto found = integer(kSerializer)) return *found;
   const auto old = message();
   return old ? old->serializer : kByteArraySerializer;
 }
 
 std::string_view Event::manifest() const {
-  if (const auto found = text(event_attributes::kSerializerManifest); !found.empty()) return found;
+  if (const auto found = text(kManifest); !found.empty()) return found;
   const auto old = message();
   return old ? old->serializer_manifest : std::string_view();
 }
 
 std::string_view Event::writer() const {
-  if (const auto found = text(event_attributes::kWriter); !found.empty()) return found;
+  if (const auto found = text(kWriter); !found.empty()) return found;
   const auto old = message();
   return old ? old->writer : std::string_view();
 }
 
 std::optional<TimePoint> Event::time() const {
-  if (const auto at = integer_in(row_, event_attributes::kTime)) return time_at(*at);
+  if (const auto at = integer(kTime)) return time_at(*at);
   const auto old = message();
   return old && old->timestamp != 0 ? std::optional(time_at(old->timestamp)) : std::nullopt;
 }
 
-uint64_t Event::epoch() const { return count_in(row_, event_attributes::kEpoch).value_or(0); }
+uint64_t Event::epoch() const { return count(kEpoch).value_or(0); }
 
 std::optional<TimePoint> Event::expires() const {
-  const auto seconds = integer_in(row_, event_attributes::kExpires);
+  const auto seconds = integer(kExpires);
   if (!seconds) return std::nullopt;
   constexpr int64_t kMost = INT64_MAX / 1000;
   return time_at(std::clamp(*seconds, -kMost, kMost) * 1000);
 }
 
-std::string_view Event::append_id() const {
-  return is_ours() ? text(event_attributes::kWriter) : std::string_view();
-}
+std::string_view Event::append_id() const { return is_ours() ? text(kWriter) : std::string_view(); }
 
 bool Event::is_deleted() const {
-  if (text(event_attributes::kDeleted) == "true") return true;
+  if (text(kDeleted) == "true") return true;
   const auto old = message();
   return old && old->deleted;
 }
 
 std::optional<Event::BatchPlace> Event::batch_place() const {
-  const auto index = count_in(row_, event_attributes::kBatchIndex);
-  const auto last = count_in(row_, event_attributes::kBatchLast);
+  const auto index = count(kIndex);
+  const auto last = count(kLast);
   if (!index || !last || *last < *index) return std::nullopt;
   return BatchPlace{.index = *index, .last = *last};
 }

@@ -1,6 +1,7 @@
 // Events, as they are handed in and as they are stored. Plain data.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -56,8 +57,7 @@ struct EventAttributes;  // journal/event_attributes.h
 // should be is empty, 0 or false. Views borrow from the event, and end when it is moved.
 class Event {
  public:
-  Event(item::Item row, uint64_t number, const EventAttributes& names)
-      : row_(std::move(row)), number_(number), names_(&names) {}
+  Event(item::Item row, uint64_t number, const EventAttributes& names);
 
   uint64_t number() const { return number_; }  // of its entity's events, from 1 on
   std::string_view payload() const;
@@ -88,13 +88,48 @@ class Event {
   const item::Item& row() const { return row_; }
 
  private:
-  bool is_ours() const;
-  std::string_view text(std::string_view name) const;
+  // The attributes that are looked at.
+  enum Field : uint8_t {
+    kPayload,
+    kMessage,
+    kSerializer,
+    kManifest,
+    kWriter,
+    kIndex,
+    kLast,
+    kConfirmations,
+    kDeleted,
+    kTime,
+    kId,
+    kType,
+    kMetadata,
+    kTags,
+    kEpoch,
+    kExpires,
+    kIsJson,
+    kFields
+  };
+  static Field field_of(std::string_view name, const EventAttributes& names);
+
+  bool is_ours() const { return integer(kTime).has_value(); }
+  std::optional<item::ValueView> value(Field field) const;
+  std::string_view text(Field field) const;
+  std::optional<int64_t> integer(Field field) const;
+  std::optional<uint64_t> count(Field field) const;
+  std::vector<std::string> strings(Field field) const;
   std::optional<PersistentMessage> message() const;
+
+  // Where in the row's bytes each value is, all found at once when the event is made: events are replayed by
+  // the hundred thousand. Of size 0: it is not there.
+  struct Place {
+    uint32_t offset = 0;
+    uint32_t size = 0;
+  };
 
   item::Item row_;
   uint64_t number_;
-  const EventAttributes* names_;
+  bool message_is_payload_;  // a layout has both in one attribute
+  std::array<Place, kFields> places_{};
 };
 
 }  // namespace tabella::journal

@@ -280,10 +280,17 @@ TEST_F(JournalWatch, WhatOtherProcessesAppendIsFoundInTheStore) {
 
 class JournalAdoption : public testing::Test, protected OrderFixture {
  protected:
+  // As Pekko does it.
   void put_event(const std::string& pid, uint64_t number) {
-    ASSERT_TRUE(run(engine_.put_item(
-        store::Put("events", layout_->row_of({.journal = "shop", .pid = pid}, number, {.payload = "x"},
-                                             {.append_id = "another-program", .time = clock_.now()})))));
+    item::Item row = store::Row()
+                         .set("par", fmt::format("shop-P-{}-{}", pid, number / 100))
+                         .set("num", number % 100)
+                         .set("persistence_id", pid)
+                         .set("seq", number)
+                         .set("event", store::Binary{"x"})
+                         .set("ev_ser_id", 4)
+                         .set("writer_uuid", "another-program");
+    ASSERT_TRUE(run(engine_.put_item(store::Put("events", std::move(row)))));
   }
   bool adopt() {
     const auto all = records("events");
@@ -325,6 +332,16 @@ TEST_F(JournalAdoption, WhatThisProcessAppendsIsNotLookedAt) {
   put_event("ours", 2);
   ASSERT_TRUE(adopt());
   EXPECT_EQ(told_, (std::map<std::string, uint64_t>{{"ours", 2}}));
+}
+
+TEST_F(JournalAdoption, ARowOfOursWithoutItsHeadIsNoNews) {
+  append("ours", 1);
+  ASSERT_TRUE(run(engine_.put_item(
+      store::Put("events", layout_->row_of({.journal = "shop", .pid = "ours"}, 2, {.payload = "left behind"},
+                                           {.append_id = "append", .time = clock_.now()})))));
+  ASSERT_TRUE(adopt());
+  EXPECT_TRUE(told_.empty());
+  EXPECT_EQ(adoption_.count(), 0u);
 }
 
 TEST_F(JournalAdoption, RowsThatAreBeingStagedAreLeftAlone) {

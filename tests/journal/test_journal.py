@@ -700,6 +700,7 @@ class Process(unittest.TestCase):
     def test_live_answers_end_when_the_server_stops(self):
         with JournalServer() as server:
             server.append("j/e", 1)
+            server.wait_for_position("j", 1)
             with server.live("j/e/events/live") as entity, server.live("j/all/live") as everything:
                 wait_until(lambda: server.metric("tabella_journal_live_readers") == 2)
                 stopping = threading.Thread(target=server.stop)
