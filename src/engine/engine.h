@@ -115,8 +115,11 @@ class Engine final : public store::Store {
   store::Result<store::ExecuteTransactionResult> read_transaction(
       const std::vector<PreparedStatement>& statements, const store::ExecuteTransactionRequest& request);
   store::Result<store::GetRecordsResult> get_records_now(const store::GetRecordsRequest& request);
+  // Records from before that are gone.
+  TimePoint stream_horizon() const;
 
   const Clock& clock_;
+  const Elapsed opened_;
   const store::LongWork long_work_;
   Database database_;
   ItemCache items_;

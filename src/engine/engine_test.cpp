@@ -13,7 +13,10 @@
 #include "engine/item_cache.h"
 #include "engine/keys.h"
 #include "item/value.h"
+#include "store/rows.h"
+#include "store/tables.h"
 #include "support/folder.h"
+#include "support/run.h"
 
 namespace tabella::engine {
 namespace {
@@ -239,6 +242,29 @@ TEST(Engine, RefusesAFolderInUseOrFromTheFuture) {
     database.write(batch);
   }
   EXPECT_NE(failure().find("written by a newer version"), std::string::npos) << failure();
+}
+
+TEST(Engine, KeepsStreamRecordsForReadersThatWereGoneAsLongAsItWasClosed) {
+  const Folder folder;
+  ManualClock clock;
+  const auto records = [](Engine& engine) {
+    const auto arn = test::run(engine.list_streams({.table = "t"})).value().streams.at(0).arn;
+    const auto shard = test::run(engine.describe_stream({.arn = arn})).value().shards.at(0).id;
+    const auto iterator = test::run(engine.get_shard_iterator({.arn = arn, .shard = shard})).value();
+    return test::run(engine.get_records({.iterator = iterator})).value().records.size();
+  };
+  {
+    Engine engine({.folder = folder.path()}, clock);
+    auto plan = store::plan_table("t", {{"id", item::Type::S}});
+    plan.definition.stream = store::StreamView::keys_only;
+    ASSERT_TRUE(test::run(engine.create_table({.definition = plan.definition})));
+    ASSERT_TRUE(test::run(engine.put_item(store::Put("t", store::Row().set("id", "1")))));
+  }
+  clock.advance(std::chrono::hours(72));
+  Engine engine({.folder = folder.path()}, clock);
+  EXPECT_EQ(records(engine), 1u);
+  clock.advance(std::chrono::minutes(16));
+  EXPECT_EQ(records(engine), 0u);
 }
 
 }  // namespace

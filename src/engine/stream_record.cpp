@@ -224,8 +224,7 @@ void close_stream(WriteContext& context, TableSchema& table) {
   context.put_stream(std::move(closed));
 }
 
-void trim_streams(WriteContext& context, const Streams& streams) {
-  const auto horizon = context.now() - kStreamRetention;
+void trim_streams(WriteContext& context, const Streams& streams, TimePoint horizon) {
   const auto is_old = [&](const Shard& shard) { return shard.closed && *shard.closed < horizon; };
   for (const auto& seen : streams.all()) {
     const auto stream = context.stream(seen->id);

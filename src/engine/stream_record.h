@@ -35,7 +35,7 @@ void append_record(WriteContext& context, const TableSchema& table, const ItemCh
 void open_stream(WriteContext& context, TableSchema& table, uint32_t id, store::StreamView view);
 void close_stream(WriteContext& context, TableSchema& table);
 
-// Removes shards whose records are all older than a day, and streams that have none left.
-void trim_streams(WriteContext& context, const Streams& streams);
+// Removes shards whose records are all from before the horizon, and streams that have none left.
+void trim_streams(WriteContext& context, const Streams& streams, TimePoint horizon);
 
 }  // namespace tabella::engine

@@ -11,7 +11,7 @@
 //   auto done = bank.run(accounts.execute("alice", [](const Account& account) -> tabella::Decision<Deposited>
 //   {
 //     if (account.balance > 1'000'000) return tabella::refuse("that is enough");
-//     return {{Deposited{100}}};
+//     return std::vector{Deposited{100}};
 //   }));
 //
 // Whoever recovers an entity is its writer from then on: every other instance of it, in this process or
