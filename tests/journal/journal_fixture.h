@@ -25,6 +25,7 @@ inline const Entity kCart{.journal = "shop", .pid = "cart|1"};
 
 enum class Kind { blocks, keys };
 inline std::string name_of(Kind kind) { return kind == Kind::blocks ? "blocks" : "keys"; }
+inline void PrintTo(Kind kind, std::ostream* out) { *out << name_of(kind); }
 inline std::unique_ptr<Layout> layout_of(Kind kind) {
   const Layout::Options options{.table = kEventsTable, .sequence_shards = 10};
   return kind == Kind::blocks ? make_blocks_layout(options) : make_keys_layout(options);
