@@ -157,7 +157,7 @@ Async<void> Appender::learn_head() {
 // What the head says against the append.
 Async<std::optional<AppendOutcome>> Appender::refusal() {
   const auto expected = append_.expected.number();
-  if (expected && *expected > head_->highest) {  // others may have come that far
+  if (expected && *expected != head_->highest) {  // others may have come that far, or further
     TABELLA_CO_ASSIGN(const auto adopted, co_await journal_.adopt(append_.entity));
     if (adopted) head_ = adopted;
   }

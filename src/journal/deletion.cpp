@@ -19,10 +19,6 @@ using store::Async;
 namespace {
 constexpr uint64_t kPurgeStep = 1000;  // rows between two notes of how far we are
 constexpr std::chrono::milliseconds kDeletionPause{5};
-
-store::Condition is_still(std::string_view name, uint64_t number) {
-  return number > 0 ? store::equals(name, number) : store::absent(name);
-}
 }  // namespace
 
 // The head decides: from then on nobody sees them. Rows are removed afterwards, and how far is noted down.
@@ -67,7 +63,7 @@ Async<bool> Journal::purge(Entity entity, std::chrono::steady_clock::time_point 
     if (!head) co_return true;
     const auto from = head->purged_to + 1;
     const auto to = std::min(head->purge_to, head->purged_to + kPurgeStep);
-    if (from <= to && std::chrono::steady_clock::now() >= until) co_return false;
+    if (std::chrono::steady_clock::now() >= until) co_return false;
     std::vector<store::BatchWrite> removals;
     for (auto number = from; number <= to; ++number)
       removals.push_back({.put = false, .item = layout_.key_of(entity, number)});
@@ -83,10 +79,10 @@ Async<bool> Journal::purge(Entity entity, std::chrono::steady_clock::time_point 
     // That was all, unless more is to be removed by now.
     std::vector<store::TransactWrite> writes;
     if (head->purge_to > 0)
-      writes.push_back(std::move(update).when(store::equals(names::kPurgeTo, head->purge_to)));
+      writes.push_back(std::move(update).when(is_still(names::kPurgeTo, head->purge_to)));
     else
       writes.push_back(
-          store::Check(heads_.table(), Heads::key_of(entity)).when(store::absent(names::kPurgeTo)));
+          store::Check(heads_.table(), Heads::key_of(entity)).when(is_still(names::kPurgeTo, 0)));
     writes.push_back(store::Delete(heads_.table(), Heads::work_key(entity, Heads::Work::purge)));
     TABELLA_CO_ASSIGN(const bool done, co_await transact_until(std::move(writes), until));
     if (done) co_return true;

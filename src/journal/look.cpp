@@ -95,17 +95,19 @@ Async<std::optional<Head>> Journal::adopt_up_to(Entity entity, uint64_t at_least
   while (true) {
     TABELLA_CO_ASSIGN(auto sight, co_await look(entity, at_least, give_up_batch));
     if (!sight.knows_entity()) co_return std::nullopt;
-    if (sight.stored && !sight.is_new()) co_return sight.head;
+    const auto before = sight.stored.value_or(Head());
+    const bool finds_deleted = sight.head.deleted_to != before.deleted_to;
+    if (sight.stored && !sight.is_new() && !finds_deleted) co_return sight.head;
     auto update = store::Update(heads_.table(), Heads::key_of(entity))
                       .set(names::kHighest, sight.head.highest)
                       .set(names::kTime, epoch_milliseconds(clock_.now()))
                       .remove(names::kTagged);
-    if (sight.head.deleted_to > 0)
+    if (finds_deleted)
       update.set(names::kDeletedTo, sight.head.deleted_to)
           .set(names::kPurgeTo, sight.head.purge_to)
-          .set(names::kPurgedTo, sight.head.purged_to);
-    update.when(sight.stored ? store::equals(names::kHighest, sight.stored->highest)
-                             : store::absent(names::kId));
+          .set(names::kPurgedTo, sight.head.purged_to)
+          .when(is_still(names::kDeletedTo, before.deleted_to) && is_still(names::kPurgeTo, before.purge_to));
+    update.when(sight.stored ? store::equals(names::kHighest, before.highest) : store::absent(names::kId));
     TABELLA_CO_ASSIGN(const bool moved, store::was_made(co_await store_.update_item(std::move(update))));
     if (moved) co_return sight.head;
   }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <span>
 #include <tuple>
 #include <unordered_map>
 
 #include "base/hash.h"
 #include "journal/order_cursor.h"
+#include "journal/replay.h"
 #include "store/batches.h"
 #include "store/rows.h"
 #include "store/time_slice.h"
@@ -145,10 +147,28 @@ class Order::PageReader {
       bytes_ += entry.event->row().bytes().size();
       const auto expires = entry.event->expires();
       if (entry.event->is_deleted() || (expires && *expires <= now)) continue;
+      TABELLA_CO_ASSIGN(const bool whole, co_await is_whole(entry.pid, *entry.event));
+      if (!whole) continue;
       page.events.push_back(
           {.position = entry.position, .pid = std::move(entry.pid), .event = std::move(*entry.event)});
     }
     co_return store::Result<void>();
+  }
+
+  // Whether all are there that another program wrote together with it: else nobody shows it. Reading the
+  // entity says so, once for each batch of a page.
+  Async<bool> is_whole(const std::string& pid, const Event& event) {
+    const auto place = event.batch_place();
+    if (!place || !event.append_id().empty() || place->index >= event.number()) co_return true;
+    const auto [known, is_new] = whole_batches_.try_emplace({pid, event.number() - place->index}, false);
+    if (is_new) {
+      auto replay =
+          order_.journal_.replay({.journal = journal_, .pid = pid},
+                                 {.from = event.number(), .to = event.number(), .skip_holes = true});
+      TABELLA_CO_ASSIGN(const auto shown, co_await replay.next());
+      known->second = !shown.empty();
+    }
+    co_return known->second;
   }
 
   // How far the events of these entities were deleted. Each head is read once for a page.
@@ -212,6 +232,7 @@ class Order::PageReader {
   std::deque<Run> waiting_;  // read and not looked at yet
   uint64_t looked_to_ = 0;   // a position; 0: nothing yet
   std::unordered_map<std::string, uint64_t, KeyedHash> deleted_to_;
+  std::map<std::pair<std::string, uint64_t>, bool> whole_batches_;  // by entity and first number
   size_t read_ = 0;
   size_t passed_over_ = 0;
   size_t bytes_ = 0;

@@ -92,8 +92,30 @@ TEST_P(Sharing, TheirEventsConflict) {
   put_all(5, 5);
   EXPECT_EQ(append(1, Expected::version(4)), "version 5");
   EXPECT_EQ(append(120, Expected::version(4)), "version 5");
+  put_all(6, 6);
+  EXPECT_EQ(append(1, Expected::none()), "version 6");
+  EXPECT_EQ(append(1, Expected::version(2)), "version 6");
   EXPECT_EQ(run(journal().take_epoch(kCart)).value(), 1u);
-  EXPECT_EQ(read(), numbers(1, 5));
+  EXPECT_EQ(read(), numbers(1, 6));
+}
+
+TEST_P(Sharing, HeadsThatAreMovedStayAsFarDeletedAsTheyAre) {
+  EXPECT_EQ(append(3), "1-3");
+  put_all(4, 6);
+  const auto other = process();
+  other->store.decide([&](auto call) {
+    if (call.writes && call.number == 0) {
+      EXPECT_EQ(run(journal().delete_to(kCart, 2, false)).value(), 2u);
+    }
+    return Fault::none;
+  });
+  EXPECT_EQ(run(other->journal.adopt(kCart)).value()->highest, 6u);
+  EXPECT_EQ(read(), numbers(3, 6));
+  put_all(7, 7);
+  EXPECT_EQ(run(journal().adopt(kCart)).value()->highest, 7u);
+  EXPECT_TRUE(run(journal().finish_work(kCart)).value());
+  EXPECT_EQ(run(journal().delete_to(kCart, 3, true)).value(), 3u);
+  EXPECT_EQ(read(), numbers(4, 7));
 }
 
 TEST_P(Sharing, AnEventOfTheirsInTheMiddleOfAStagingIsKept) {
@@ -109,7 +131,7 @@ TEST_P(Sharing, AnEventOfTheirsInTheMiddleOfAStagingIsKept) {
   EXPECT_EQ(answer, "141-340");
   EXPECT_EQ(store::text_of(*get(kEventsTable, layout().key_of(kCart, 140)),
                            kind() == Kind::blocks ? "writer_uuid" : "deleted"),
-            kind() == Kind::blocks ? Foreign().writer : "false");
+            kind() == Kind::blocks ? kForeignWriter : "false");
   for (const uint64_t number : {2u, 50u, 139u}) EXPECT_FALSE(has_row(number));
   EXPECT_EQ(read({.from = 140, .to = 141}).size(), 2u);
   EXPECT_FALSE(head().staging);
@@ -254,7 +276,7 @@ TEST_P(SharingBatches, AtTheEndAreNotSeenUntilTheyAreWhole) {
   EXPECT_EQ(extent().highest, 2u);
   EXPECT_EQ(read(), numbers(1, 2));
   EXPECT_EQ(run(journal().adopt(kCart)).value()->highest, 2u);
-  put_foreign(6, {.place = Event::BatchPlace{.index = 3, .last = 3}});
+  put_foreign(6, Event::BatchPlace{.index = 3, .last = 3});
   EXPECT_EQ(extent().highest, 6u);
   EXPECT_EQ(read(), numbers(1, 6));
 }

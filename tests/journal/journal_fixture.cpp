@@ -5,23 +5,6 @@
 #include "journal/event_attributes.h"
 
 namespace tabella::journal {
-namespace {
-
-std::string varint(uint64_t number) {
-  std::string bytes;
-  for (; number >= 0x80; number >>= 7) bytes.push_back(static_cast<char>((number & 0x7f) | 0x80));
-  bytes.push_back(static_cast<char>(number));
-  return bytes;
-}
-
-std::string field(char tag, const std::string& bytes) { return tag + varint(bytes.size()) + bytes; }
-
-// A PersistentMessage: its payload with the serializer for arrays of bytes, and its number.
-std::string message_of(const std::string& payload, uint64_t number) {
-  return field(0x0a, "\x08\x04" + field(0x12, payload)) + "\x10" + varint(number);
-}
-
-}  // namespace
 
 std::string outcome_of(const store::Result<AppendOutcome>& outcome) {
   if (!outcome) return outcome.error().message;
@@ -51,7 +34,9 @@ std::vector<std::string> numbers(uint64_t from, uint64_t to) {
 }
 
 JournalContract::JournalContract()
-    : subject_(std::get<0>(GetParam()).make()), clock_(subject_->clock().now()), layout_(layout_of(kind())) {
+    : subject_(std::get<0>(GetParam()).make()),
+      clock_(subject_->clock().now()),
+      layout_(layout_of(kind(), kEventsTable)) {
   process_ = process();
   const auto prepared = run(
       store::prepare_tables(store(), {layout_->plan(), Heads::plan(kHeadsTable)}, store::Missing::create));
@@ -116,56 +101,19 @@ std::optional<item::Item> JournalContract::get(const std::string& table, item::I
   return std::move(found->item);
 }
 
-void JournalContract::put_foreign(uint64_t number, Foreign foreign) {
-  store::Row row;
-  const auto payload = std::to_string(number);
-  if (kind() == Kind::blocks) {
-    row.set("par", fmt::format("{}-P-{}-{}", kCart.journal, kCart.pid, number / 100))
-        .set("num", number % 100)
-        .set("persistence_id", kCart.pid)
-        .set("seq", number)
-        .set("event", store::Binary{payload})
-        .set("ev_ser_id", 4)
-        .set("writer_uuid", foreign.writer);
-    if (foreign.place) row.set("idx", foreign.place->index).set("cnt", foreign.place->last);
-  } else {
-    row.set("key", fmt::format("{}-P-{}-{}", kCart.journal, kCart.pid, number))
-        .set("payload", store::Binary{message_of(payload, number)})
-        .set("sequenceNr", number)
-        .set("deleted", "false");
-  }
-  put(kEventsTable, row);
-  // Its counter comes with it.
-  if (kind() == Kind::keys)
-    put(kEventsTable, store::Row()
-                          .set("key", fmt::format("{}-SH-{}-{}", kCart.journal, kCart.pid, number % 10))
-                          .set("sequenceNr", number));
-  else if (number % 100 == 0)
-    put(kEventsTable, store::Row()
-                          .set("par", fmt::format("{}-SH-{}-{}", kCart.journal, kCart.pid, number / 100 % 10))
-                          .set("num", 0)
-                          .set("seq", number));
+void JournalContract::put_foreign(uint64_t number, std::optional<Event::BatchPlace> place) {
+  for (auto& row : foreign_rows(kind(), kCart, number, place)) put(kEventsTable, std::move(row));
 }
 
 void JournalContract::put_foreign_batch(uint64_t first, uint64_t count,
                                         const std::vector<uint64_t>& missing) {
   for (uint64_t i = 0; i < count; ++i)
     if (std::ranges::find(missing, first + i) == missing.end())
-      put_foreign(first + i, {.place = Event::BatchPlace{.index = i, .last = count - 1}});
+      put_foreign(first + i, Event::BatchPlace{.index = i, .last = count - 1});
 }
 
 void JournalContract::put_foreign_low(uint64_t lowest) {
-  if (kind() == Kind::blocks) {
-    put(kEventsTable, store::Row()
-                          .set("par", fmt::format("{}-SL-{}-{}", kCart.journal, kCart.pid, lowest / 100 % 10))
-                          .set("num", 0)
-                          .set("seq", lowest));
-    return;
-  }
-  for (uint64_t number = 1; number < lowest; ++number)
-    put(kEventsTable, store::Row()
-                          .set("key", fmt::format("{}-SL-{}-{}", kCart.journal, kCart.pid, number % 10))
-                          .set("sequenceNr", number));
+  for (auto& row : foreign_low_rows(kind(), kCart, lowest)) put(kEventsTable, std::move(row));
 }
 
 }  // namespace tabella::journal

@@ -11,6 +11,7 @@
 
 #include "contract/contract.h"
 #include "journal/faulty_store.h"
+#include "journal/foreign_rows.h"
 #include "journal/journal.h"
 #include "journal/replay.h"
 #include "store/rows.h"
@@ -22,14 +23,6 @@ namespace tabella::journal {
 inline constexpr const char* kEventsTable = "events";
 inline constexpr const char* kHeadsTable = "heads";
 inline const Entity kCart{.journal = "shop", .pid = "cart|1"};
-
-enum class Kind { blocks, keys };
-inline std::string name_of(Kind kind) { return kind == Kind::blocks ? "blocks" : "keys"; }
-inline void PrintTo(Kind kind, std::ostream* out) { *out << name_of(kind); }
-inline std::unique_ptr<Layout> layout_of(Kind kind) {
-  const Layout::Options options{.table = kEventsTable, .sequence_shards = 10};
-  return kind == Kind::blocks ? make_blocks_layout(options) : make_keys_layout(options);
-}
 
 // "1-3" where events were appended, "1-3 again", "version 5" where something else was the case, or what went
 // wrong.
@@ -85,13 +78,8 @@ class JournalContract : public testing::TestWithParam<std::tuple<contract::Imple
   void put(const std::string& table, item::Item row);
   std::optional<item::Item> get(const std::string& table, item::Item key);
 
-  // As Akka's or Pekko's plugin writes it.
-  struct Foreign {
-    std::string writer = "295fa116-0000-4000-8000-000000000001";
-    std::optional<Event::BatchPlace> place = {};
-  };
-  void put_foreign(uint64_t number, Foreign foreign);
-  void put_foreign(uint64_t number) { put_foreign(number, Foreign()); }
+  // As Akka's or Pekko's plugin does.
+  void put_foreign(uint64_t number, std::optional<Event::BatchPlace> place = {});
   // A batch of `count` from `first` on, without those that are missing.
   void put_foreign_batch(uint64_t first, uint64_t count, const std::vector<uint64_t>& missing = {});
   // Says that all below is deleted, and leaves the rows.
