@@ -9,6 +9,7 @@
 #include "base/gzip.h"
 #include "base/hash.h"
 #include "base/ids.h"
+#include "base/json.h"
 #include "base/substring.h"
 #include "base/text.h"
 
@@ -103,6 +104,34 @@ TEST(Text, InQuotesHasItsQuotesEscaped) {
     EXPECT_TRUE(is_quoted_string(right)) << right;
   for (const auto* wrong : {"", "\"", "a", R"("a"b")", R"("a\")", R"("a\\"b")", R"(x"a")"})
     EXPECT_FALSE(is_quoted_string(wrong)) << wrong;
+}
+
+TEST(JsonTexts, AreTheValuesAsTheyWereWritten) {
+  const std::string json =
+      R"( { "a" : 1.10 , "b":"x\"}, ]\\" ,"c": [ 1, {"d" : "[ "} ],"e":{ },"f":null,"g":-0.0e+5})";
+  std::vector<std::string> texts;
+  JsonDocument document;
+  JsonTexts each(json);
+  for (JsonElements members(*document.parse(json)); members.next();) {
+    ASSERT_TRUE(each.next());
+    texts.emplace_back(each.text());
+  }
+  EXPECT_FALSE(each.next());
+  EXPECT_EQ(texts, (std::vector<std::string>{"1.10", R"("x\"}, ]\\")", R"([ 1, {"d" : "[ "} ])", "{ }",
+                                             "null", "-0.0e+5"}));
+}
+
+TEST(JsonTexts, OfEmptyAndBrokenContainersEnd) {
+  for (const auto* text : {"", "[]", " [ ] ", "{}", "{", "[", "\"", "[\"", "{\"a\"", "{\"a\":", "[[", "1"}) {
+    JsonTexts each(text);
+    for (int i = 0; each.next(); ++i) ASSERT_LT(i, 3) << text;
+  }
+}
+
+TEST(JsonTexts, AreMadeCompactOutsideOfStrings) {
+  std::string out;
+  append_compact_json(out, "{ \"a b\" :\n [ 1.0 ,\t\"x \\\" y\" ] }");
+  EXPECT_EQ(out, R"({"a b":[1.0,"x \" y"]})");
 }
 
 }  // namespace

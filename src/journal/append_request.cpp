@@ -93,13 +93,13 @@ Nothing read_tags(std::vector<std::string>& tags, JsonValue value) {
 // A payload that an object has by one of two names.
 class PayloadReader {
  public:
-  // False: the member is none of its own.
-  Read<bool> take(std::string_view name, JsonValue value) {
+  // False: the member is none of its own. `text` is the value as it was sent.
+  Read<bool> take(std::string_view name, JsonValue value, std::string_view text) {
     if (name != "data" && name != "bytes") return false;
     if (std::exchange(found_, true)) return bad("expected either data or bytes, and once");
     is_json = name == "data";
     if (is_json) {
-      append_json(payload, value);
+      append_compact_json(payload, text);
       return true;
     }
     auto bytes = value.kind() == Kind::string ? from_base64(value.string()) : std::nullopt;
@@ -142,17 +142,18 @@ Nothing check_size(size_t size, std::string_view what) {
                        what, size, kMaxEvent)});
 }
 
-Nothing take_member(NewEvent& event, PayloadReader& payload, std::string_view name, JsonValue value) {
-  TABELLA_ASSIGN(const bool taken, payload.take(name, value));
+Nothing take_member(NewEvent& event, PayloadReader& payload, std::string_view name, JsonValue value,
+                    std::string_view text) {
+  TABELLA_ASSIGN(const bool taken, payload.take(name, value, text));
   if (taken) return {};
   if (name == "tags") return read_tags(event.tags, value);
   if (name == "serializer") return read_serializer(event.serializer, value);
   if (name == "metadata") {
-    if (value.kind() != Kind::null) append_json(event.metadata, value);
+    if (value.kind() != Kind::null) append_compact_json(event.metadata, text);
     return {};
   }
-  const auto into = [&](std::string& text, size_t most) -> Nothing {
-    TABELLA_ASSIGN(text, read_text(name, value, most));
+  const auto into = [&](std::string& member, size_t most) -> Nothing {
+    TABELLA_ASSIGN(member, read_text(name, value, most));
     return {};
   };
   if (name == "type") return into(event.type, kMaxType);
@@ -161,12 +162,13 @@ Nothing take_member(NewEvent& event, PayloadReader& payload, std::string_view na
   return bad("{} is not known here", printable(name));
 }
 
-Read<NewEvent> read_event(JsonValue value) {
+Read<NewEvent> read_event(JsonValue value, std::string_view text) {
   if (!value.is_object()) return bad("expected an object, as in {{\"data\": {{}}}}");
   NewEvent event;
   PayloadReader payload;
-  for (JsonElements members(value); members.next();)
-    TABELLA_TRY(take_member(event, payload, members.key(), members.value()));
+  JsonTexts texts(text);
+  for (JsonElements members(value); members.next() && texts.next();)
+    TABELLA_TRY(take_member(event, payload, members.key(), members.value(), texts.text()));
   TABELLA_TRY(payload.check());
   event.payload = std::move(payload.payload);
   event.is_json = payload.is_json;
@@ -174,15 +176,16 @@ Read<NewEvent> read_event(JsonValue value) {
   return event;
 }
 
-Read<std::vector<NewEvent>> read_events(JsonValue value) {
+Read<std::vector<NewEvent>> read_events(JsonValue value, std::string_view text) {
   if (value.kind() != Kind::array) return bad("events: expected a list");
   std::vector<NewEvent> events;
   size_t size = 0;
-  for (JsonElements each(value); each.next();) {
+  JsonTexts texts(text);
+  for (JsonElements each(value); each.next() && texts.next();) {
     if (events.size() == Journal::kMostEvents)
       return std::unexpected(
           BadRequest{413, fmt::format("events: at most {} to an append", Journal::kMostEvents)});
-    auto event = read_event(each.value());
+    auto event = read_event(each.value(), texts.text());
     if (!event)
       return std::unexpected(BadRequest{event.error().status,
                                         fmt::format("events[{}]: {}", events.size(), event.error().message)});
@@ -196,9 +199,9 @@ Read<std::vector<NewEvent>> read_events(JsonValue value) {
   return events;
 }
 
-Nothing take_member(Append& append, std::string_view name, JsonValue value) {
+Nothing take_member(Append& append, std::string_view name, JsonValue value, std::string_view text) {
   if (name == "events") {
-    TABELLA_ASSIGN(append.events, read_events(value));
+    TABELLA_ASSIGN(append.events, read_events(value, text));
   } else if (name == "expected") {
     if (value.kind() != Kind::string && value.kind() != Kind::integer)
       return bad("expected: 'any', 'none', or a number");
@@ -232,9 +235,10 @@ Read<Append> read_append(Entity entity, std::string_view json) {
   if (!body || !body->is_object())
     return bad("expected a JSON object: {}", R"({"events": [{"type": "Opened", "data": {"owner": "ann"}}]})");
   Append append{.entity = std::move(entity)};
-  for (JsonElements members(*body); members.next();)
+  JsonTexts texts(json);
+  for (JsonElements members(*body); members.next() && texts.next();)
     if (members.value().kind() != Kind::null)
-      TABELLA_TRY(take_member(append, members.key(), members.value()));
+      TABELLA_TRY(take_member(append, members.key(), members.value(), texts.text()));
   if (append.events.empty()) return bad("events is missing");
   return append;
 }
@@ -269,8 +273,9 @@ Read<Snapshot> read_snapshot(std::string_view json) {
   if (!body || !body->is_object()) return bad("expected a JSON object: {}", R"({"data": {"balance": 120}})");
   Snapshot snapshot;
   PayloadReader payload;
-  for (JsonElements members(*body); members.next();) {
-    TABELLA_ASSIGN(const bool taken, payload.take(members.key(), members.value()));
+  JsonTexts texts(json);
+  for (JsonElements members(*body); members.next() && texts.next();) {
+    TABELLA_ASSIGN(const bool taken, payload.take(members.key(), members.value(), texts.text()));
     if (taken) continue;
     if (members.key() == "serializer") {
       TABELLA_TRY(read_serializer(snapshot.serializer, members.value()));

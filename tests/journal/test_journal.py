@@ -76,6 +76,15 @@ class Appending(OnOneServer):
         events = self.server.read(f"{self.journal}/values/events")["events"]
         self.assertEqual([event["data"] for event in events], values)
 
+    def test_json_is_kept_as_it_was_written_but_on_one_line(self):
+        body = '{"events": [{"data": {"price": 1.10, "big":\n 0.12345678901234567890123,\n "text": "a \\u00e4 \\n b" }, "metadata": [ 1.0 ]}]}'
+        response, content = self.server.request("POST", f"/journal/{self.journal}/verbatim/events", body, {"Content-Type": "application/json"})
+        self.assertEqual(response.status, 201, content)
+        _, line = self.server.request("GET", f"/journal/{self.journal}/verbatim/events", headers={"Accept": "application/x-ndjson"})
+        self.assertIn(b'"data":{"price":1.10,"big":0.12345678901234567890123,"text":"a \\u00e4 \\n b"}', line)
+        self.assertIn(b'"metadata":[1.0]', line)
+        self.assertEqual(line.count(b"\n"), 1)
+
     def test_a_body_that_is_not_json_is_one_event(self):
         content = os.urandom(1000)
         response, answer = self.server.request("POST", f"/journal/{self.journal}/raw/events?type=Photo&tag=a,b&id=x1&expected=none", content, {"Content-Type": "image/png"})
