@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "base/utf8.h"
 #include "journal/head_attributes.h"
 #include "store/conditional.h"
 #include "store/pause.h"
@@ -21,7 +22,8 @@ constexpr size_t kMostActions = 100;            // of a transaction
 constexpr size_t kMostTransaction = 3'500'000;  // bytes; DynamoDB takes 4 MB in its own count
 constexpr size_t kMostEvent = 350 * 1024;       // an item has 400 KB, with its keys and what we note down
 constexpr size_t kMostTags = 20;
-constexpr size_t kMostName = 256;
+constexpr size_t kMostName = 1024;
+constexpr size_t kMostBatchId = 1000;  // it is part of a sort key
 constexpr const char* kCondition = "ConditionalCheckFailed";
 
 size_t weight_of(const NewEvent& event) {
@@ -47,6 +49,8 @@ std::string problem_with_event(const NewEvent& event) {
   for (const auto* name : {&event.id, &event.type, &event.manifest})
     if (name->size() > kMostName)
       return fmt::format("has an id, a type or a manifest of more than {} bytes", kMostName);
+  for (const auto* text : {&event.id, &event.type, &event.manifest, &event.metadata})
+    if (!is_valid_utf8(*text)) return "has an id, a type, a manifest or metadata that is no UTF-8";
   return {};
 }
 
@@ -84,8 +88,10 @@ std::string problem_with(const Append& append) {
   if (bytes > Journal::kMostBytes)
     return fmt::format("the events have {} bytes together; an append may have {}", bytes,
                        Journal::kMostBytes);
-  if (append.batch_id.size() > kMostName)
-    return fmt::format("the batch id has more than {} bytes", kMostName);
+  if (append.batch_id.size() > kMostBatchId || !is_valid_utf8(append.batch_id))
+    return fmt::format("a batch id is UTF-8 of at most {} bytes", kMostBatchId);
+  if (append.epoch.value_or(0) > Journal::kHighestEpoch)
+    return fmt::format("an epoch is at most {}: take one with POST …/epoch", Journal::kHighestEpoch);
   if (append.time_to_live && *append.time_to_live <= std::chrono::seconds(0))
     return "a time to live is at least a second";
   return {};
@@ -112,7 +118,8 @@ Async<AppendOutcome> Appender::make() {
     if (!head_) TABELLA_CO_TRY(co_await learn_head());
     TABELLA_CO_ASSIGN(const bool made, co_await was_made_before());
     if (made) break;
-    if (head_->staging) {
+    const bool is_old = append_.epoch && *append_.epoch < head_->epoch;
+    if (head_->staging && !is_old) {
       TABELLA_CO_TRY(co_await wait_for_staging());
     } else {
       TABELLA_CO_ASSIGN(auto refused, co_await refusal());
@@ -169,7 +176,10 @@ Async<std::optional<AppendOutcome>> Appender::refusal() {
   if (before || !is_refused) co_return before;
   // What stands in the way may be a try of ours that came late.
   TABELLA_CO_ASSIGN(const bool there, perhaps_ ? co_await has_row(*perhaps_) : store::Result<bool>(false));
-  if (there) co_return Appended{.first = *perhaps_ - append_.events.size() + 1, .last = *perhaps_};
+  if (there) {
+    if (journal_.appended_) journal_.appended_(append_.entity, *perhaps_);
+    co_return Appended{.first = *perhaps_ - append_.events.size() + 1, .last = *perhaps_};
+  }
   co_return is_old ? Conflict{.kind = Conflict::Kind::epoch, .actual = head_->epoch}
                    : Conflict{.kind = Conflict::Kind::version, .actual = head_->highest};
 }
@@ -251,14 +261,13 @@ store::Condition Appender::epoch_is_mine() const {
 }
 
 store::Condition Appender::head_is_as_known() const {
-  auto condition = head_is_stored_
-                       ? store::equals(names::kHighest, head_->highest) && store::absent(names::kStagedId)
-                       : store::absent(names::kId);
+  auto condition = head_is_stored_ ? highest_is(head_->highest) && store::absent(names::kStagedId)
+                                   : store::absent(names::kId);
   return append_.epoch ? std::move(condition) && epoch_is_mine() : condition;
 }
 
 store::Condition Appender::is_staging() const {
-  auto condition = store::equals(names::kStagedId, staging_id_);
+  auto condition = store::equals(names::kStagedId, staging_id_) && highest_is(head_->highest);
   return append_.epoch ? std::move(condition) && epoch_is_mine() : condition;
 }
 

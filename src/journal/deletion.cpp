@@ -19,6 +19,7 @@ using store::Async;
 namespace {
 constexpr uint64_t kPurgeStep = 1000;  // rows between two notes of how far we are
 constexpr std::chrono::milliseconds kDeletionPause{5};
+constexpr std::chrono::hours kForgetSeen{1};
 }  // namespace
 
 // The head decides: from then on nobody sees them. Rows are removed afterwards, and how far is noted down.
@@ -102,60 +103,24 @@ Async<void> Journal::mark_deleted(Entity entity, uint64_t from, uint64_t to) {
   co_return store::Result<void>();
 }
 
-Async<bool> Journal::confirm(Entity entity, uint64_t number, std::vector<std::string> by) {
-  TABELLA_CO_ASSIGN(const auto there, co_await extent(entity));
-  if (number < there.lowest || number > there.highest) co_return false;
-  co_return store::was_made(
-      co_await store_.update_item(store::Update(layout_.table(), layout_.key_of(entity, number))
-                                      .add(layout_.confirmations_attribute(), by)
-                                      .when(store::exists(layout_.key_attribute()))));
-}
-
-Async<uint64_t> Journal::take_epoch(Entity entity) {
-  while (true) {
-    auto update = store::Update(heads_.table(), Heads::key_of(entity))
-                      .add(names::kEpoch, 1)
-                      .when(store::exists(names::kHighest))
-                      .returning(store::ReturnValues::all_new);
-    auto taken = co_await store_.update_item(std::move(update));
-    if (taken) co_return static_cast<uint64_t>(store::number_of(*taken->attributes, names::kEpoch));
-    if (!store::failed_its_condition(taken.error())) co_return store::error_of(taken);
-    TABELLA_CO_ASSIGN(const auto head, co_await adopt(entity));
-    if (head) continue;
-    TABELLA_CO_TRY(
-        store::was_made(co_await store_.update_item(store::Update(heads_.table(), Heads::key_of(entity))
-                                                        .set(names::kHighest, 0)
-                                                        .when(store::absent(names::kId)))));
-  }
-}
-
 Async<bool> Journal::finish_work(Entity entity) {
   TABELLA_CO_TRY(co_await purge(entity, std::chrono::steady_clock::now() + options_.operation_timeout));
   TABELLA_CO_ASSIGN(const auto head, co_await heads_.find(entity));
-  if (!head || !head->staging) {
-    // Whoever has removed the staging removes this with it.
-    co_return true;
-  }
+  if (!head || !head->staging) co_return true;
   const auto& staging = *head->staging;
   const auto now = clock_.elapsed();
   {
     const std::scoped_lock lock(mutex_);
-    if (seen_.size() > 1000) seen_.clear();
+    std::erase_if(seen_, [&](const auto& entry) { return now - entry.second.since > kForgetSeen; });
     auto& seen = seen_[staging.owner];
     if (seen.beat != staging.beat) seen = {.beat = staging.beat, .since = now};
     if (now - seen.since < options_.staging_lease) co_return false;
     seen_.erase(staging.owner);
   }
-  co_return co_await take_over(entity, staging, staging.epoch);
+  TABELLA_CO_ASSIGN(const bool removed, co_await take_over(entity, staging, staging.epoch));
+  // Another program's events may have been in its way, which nobody has noticed since.
+  if (removed) TABELLA_CO_TRY(co_await adopt(entity));
+  co_return removed;
 }
-
-Journal::Journal(store::Store& store, const Clock& clock, const Layout& layout, Options options,
-                 Told appended)
-    : store_(store),
-      clock_(clock),
-      layout_(layout),
-      options_(std::move(options)),
-      appended_(std::move(appended)),
-      heads_(store, options_.heads_table) {}
 
 }  // namespace tabella::journal

@@ -1,6 +1,7 @@
 #include "journal/heads.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -196,13 +197,19 @@ Async<std::vector<Entity>> Heads::unfinished_work() const {
                     co_await store::query_all(
                         store_, store::Query(table_).partition(head_attributes::kId, kWorkId).consistent()));
   std::vector<Entity> entities;
+  std::set<std::string> ids;
   for (const auto& row : rows) {
-    const auto part = store::text_of(row, head_attributes::kPart);
-    auto entity = entity_of_head_id(std::string_view(part).substr(std::min(part.size(), kStagePart.size())));
-    if (entity && std::ranges::find(entities, *entity) == entities.end())
-      entities.push_back(std::move(*entity));
+    auto id = store::text_of(row, head_attributes::kPart);
+    id.erase(0, kStagePart.size());
+    auto entity = entity_of_head_id(id);
+    if (entity && ids.insert(std::move(id)).second) entities.push_back(std::move(*entity));
   }
   co_return entities;
+}
+
+store::Condition highest_is(uint64_t number) {
+  auto condition = store::equals(head_attributes::kHighest, number);
+  return number > 0 ? condition : store::absent(head_attributes::kHighest) || std::move(condition);
 }
 
 }  // namespace tabella::journal

@@ -99,4 +99,7 @@ class Heads {
   const std::string table_;
 };
 
+// That a head is at this number. One that nobody has moved yet may lack it.
+store::Condition highest_is(uint64_t number);
+
 }  // namespace tabella::journal

@@ -106,7 +106,8 @@ class Journal {
   // What is referred to outlives it.
   Journal(store::Store& store, const Clock& clock, const Layout& layout, Options options, Told appended = {});
 
-  static constexpr size_t kMostEvents = 10'000;  // of one append
+  static constexpr size_t kMostEvents = 10'000;                       // of one append
+  static constexpr uint64_t kHighestEpoch = (uint64_t{1} << 53) - 1;  // which every language can count to
   static constexpr size_t kMostBytes = 32u << 20;
 
   store::Async<AppendOutcome> append(Append append);

@@ -1,5 +1,6 @@
 // What is behind the heads: events that other programs have written.
 #include <algorithm>
+#include <memory>
 
 #include "journal/continuity.h"
 #include "journal/head_attributes.h"
@@ -42,6 +43,29 @@ class Follower {
   uint64_t last_ = 0;
 };
 
+Async<std::unique_ptr<Follower>> follow(store::Store& store, const Layout& layout, Entity entity,
+                                        uint64_t highest, uint64_t at_least) {
+  auto follower = std::make_unique<Follower>(highest);
+  store::TimeSlice slice;
+  bool found = true;
+  for (auto window = highest + 1; found || window <= at_least; window += kWindow) {
+    found = false;
+    for (std::optional<uint64_t> at = window; at;) {
+      TABELLA_CO_ASSIGN(auto step,
+                        co_await layout.read(store, entity, *at, window + kWindow - 1, Direction::forward));
+      at = step.next;
+      for (auto& event : step.events) {
+        found = follower->take(event);
+        if (found) continue;
+        at.reset();
+        break;
+      }
+      co_await slice.yield_if_over();
+    }
+  }
+  co_return follower;
+}
+
 void set_deleted(Head& head, uint64_t to) {
   head.deleted_to = std::max(head.deleted_to, to);
   head.purge_to = std::max(head.purge_to, to);
@@ -61,28 +85,14 @@ Async<Journal::Sight> Journal::look(Entity entity, uint64_t at_least, bool give_
     set_deleted(sight.head, counters.deleted_to);
     sight.head.highest = std::max(counters.high > 0 ? counters.high - 1 : 0, counters.deleted_to);
   }
-  Follower follower(sight.head.highest);
-  store::TimeSlice slice;
-  bool found = true;
-  for (auto window = sight.head.highest + 1; found || window <= at_least; window += kWindow) {
-    found = false;
-    for (std::optional<uint64_t> at = window; at;) {
-      TABELLA_CO_ASSIGN(auto step,
-                        co_await layout_.read(store_, entity, *at, window + kWindow - 1, Direction::forward));
-      at = step.next;
-      for (auto& event : step.events)
-        if (!follower.take(event)) {
-          found = false;
-          at.reset();
-          break;
-        } else {
-          found = true;
-        }
-      co_await slice.yield_if_over();
-    }
+  TABELLA_CO_ASSIGN(auto follower, co_await follow(store_, layout_, entity, sight.head.highest, at_least));
+  if (!sight.stored && sight.head.highest > sight.head.deleted_to &&
+      follower->last_row() == sight.head.highest) {
+    // A counter is believed only where there is an event behind it: anybody can write one.
+    TABELLA_CO_ASSIGN(follower, co_await follow(store_, layout_, entity, sight.head.deleted_to, at_least));
   }
-  sight.head.highest = give_up_batch ? follower.last_row() : follower.highest();
-  if (sight.stored && follower.met_hole()) {
+  sight.head.highest = give_up_batch ? follower->last_row() : follower->highest();
+  if (sight.stored && follower->met_hole()) {
     TABELLA_CO_ASSIGN(const auto counters, co_await layout_.read_counters(store_, entity));
     set_deleted(sight.head, std::min(counters.deleted_to, sight.head.highest));
   }
@@ -92,6 +102,7 @@ Async<Journal::Sight> Journal::look(Entity entity, uint64_t at_least, bool give_
 Async<std::optional<Head>> Journal::adopt(Entity entity) { return adopt_up_to(std::move(entity), 0, false); }
 
 Async<std::optional<Head>> Journal::adopt_up_to(Entity entity, uint64_t at_least, bool give_up_batch) {
+  const auto until = std::chrono::steady_clock::now() + options_.operation_timeout;
   while (true) {
     TABELLA_CO_ASSIGN(auto sight, co_await look(entity, at_least, give_up_batch));
     if (!sight.knows_entity()) co_return std::nullopt;
@@ -107,9 +118,15 @@ Async<std::optional<Head>> Journal::adopt_up_to(Entity entity, uint64_t at_least
           .set(names::kPurgeTo, sight.head.purge_to)
           .set(names::kPurgedTo, sight.head.purged_to)
           .when(is_still(names::kDeletedTo, before.deleted_to) && is_still(names::kPurgeTo, before.purge_to));
-    update.when(sight.stored ? store::equals(names::kHighest, before.highest) : store::absent(names::kId));
+    update.when(sight.stored ? highest_is(before.highest) : store::absent(names::kId));
     TABELLA_CO_ASSIGN(const bool moved, store::was_made(co_await store_.update_item(std::move(update))));
-    if (moved) co_return sight.head;
+    if (moved) {
+      if (appended_ && sight.is_new()) appended_(entity, sight.head.highest);
+      co_return sight.head;
+    }
+    if (std::chrono::steady_clock::now() >= until)
+      co_return store::fail(store::ErrorCode::unavailable,
+                            "others were appending to this entity all the time: try again");
   }
 }
 
