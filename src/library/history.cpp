@@ -59,33 +59,38 @@ AsyncOutcome<> History::replay(const Reader& reader) {
     TABELLA_CO_ASSIGN(const auto events, co_await replay.next());
     if (events.empty()) break;
     for (const auto& event : events) {
+      TABELLA_CO_TRY(check_whole(replay.extent(), event.number()));
       TABELLA_CO_TRY(take_in(event, reader));
       co_await slice.yield_if_over();
     }
   }
-  co_return check_end(replay.extent().highest);
+  co_return check_end(replay.extent());
+}
+
+// A replay begins where it can, and a state that lacks what came before would look like a whole one. Besides,
+// numbers in front of `next` may be left out that are of a batch that another program did not finish, which
+// nobody ever sees, or whose rows are marked as deleted; no layout has both.
+Outcome<> History::check_whole(const journal::Extent& extent, uint64_t next) const {
+  const auto deleted_to = (journals_.journal.layout().marks_deleted() ? next : extent.lowest) - 1;
+  if (deleted_to <= version_) return {};
+  return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
+                                version_ + 1, deleted_to, bad_snapshot_));
 }
 
 Outcome<> History::take_in(const journal::Event& event, const Reader& reader) {
-  // A replay begins where it can. A state that lacks what came before would look like a whole one.
-  if (event.number() != version_ + 1)
-    return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
-                                  version_ + 1, event.number() - 1, bad_snapshot_));
   if (const auto applied = reader.apply(event); !applied)
     return unreadable(fmt::format("event {}: {}", event.number(), applied.error().message));
   version_ = event.number();
   return {};
 }
 
-Outcome<> History::check_end(uint64_t highest) {
-  if (version_ > highest)
+Outcome<> History::check_end(const journal::Extent& extent) {
+  if (version_ > extent.highest)
     return unreadable(
-        fmt::format("there is a snapshot of event {}, but the last event is {}", version_, highest));
-  if (version_ == highest) return {};
-  if (version_ > 0 || !bad_snapshot_.empty())
-    return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
-                                  version_ + 1, highest, bad_snapshot_));
-  version_ = highest;
+        fmt::format("there is a snapshot of event {}, but the last event is {}", version_, extent.highest));
+  const bool begins_from_nothing = version_ == 0 && bad_snapshot_.empty();
+  if (!begins_from_nothing) TABELLA_TRY(check_whole(extent, extent.highest + 1));
+  version_ = extent.highest;
   return {};
 }
 

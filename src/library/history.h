@@ -63,8 +63,9 @@ class History {
  private:
   AsyncOutcome<> load_snapshot(const Reader& reader);
   AsyncOutcome<> replay(const Reader& reader);
+  Outcome<> check_whole(const journal::Extent& extent, uint64_t next) const;
   Outcome<> take_in(const journal::Event& event, const Reader& reader);
-  Outcome<> check_end(uint64_t highest);
+  Outcome<> check_end(const journal::Extent& extent);
   AsyncOutcome<journal::AppendOutcome> append(journal::Append append);
   AsyncOutcome<bool> is_there(const journal::Append& append);
   Persisted settle(journal::Batch earlier);
