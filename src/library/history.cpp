@@ -96,7 +96,6 @@ Outcome<> History::check_end(const journal::Extent& extent) {
 
 AsyncOutcome<History::Persisted> History::persist(std::vector<journal::NewEvent> events,
                                                   std::string command_id) {
-  const auto count = events.size();
   if (events[0].id.empty()) events[0].id = make_uuid();
   journal::Append wanted{.entity = entity_,
                          .events = std::move(events),
@@ -111,12 +110,9 @@ AsyncOutcome<History::Persisted> History::persist(std::vector<journal::NewEvent>
     co_return earlier.value_or(Persisted{.last = version_, .repeated = true});
   }
   const auto& appended = std::get<journal::Appended>(outcome);
-  // What a lost answer was about is found as a repetition.
-  if (appended.first == version_ + 1 && appended.last == version_ + count) {
-    version_ = appended.last;
-    co_return Persisted{.last = appended.last};
-  }
-  co_return settle({.first = appended.first, .last = appended.last});
+  if (appended.repeated) co_return settle({.first = appended.first, .last = appended.last});
+  version_ = appended.last;
+  co_return Persisted{.last = appended.last};
 }
 
 History::Persisted History::settle(journal::Batch earlier) {
@@ -129,8 +125,9 @@ AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   for (int tries = 1;; ++tries) {
     auto outcome = co_await journals_.journal.append(append);
     if (outcome) {
-      // What stands in the way may be what was asked for.
-      if (unsure && std::holds_alternative<journal::Conflict>(*outcome)) {
+      // What stands in the way, or was there before, may be what was asked for.
+      const auto* appended = std::get_if<journal::Appended>(&*outcome);
+      if (appended ? appended->repeated && appended->first == version_ + 1 : unsure) {
         TABELLA_CO_ASSIGN(const bool made, co_await is_there(append));
         if (made) co_return journal::Appended{version_ + 1, version_ + append.events.size()};
       }
@@ -149,7 +146,8 @@ AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   }
 }
 
-// Whether the events of this very append come behind version().
+// Whether the events of this very append come behind version(). A program may give the same id again to what
+// it decides again, but an epoch is one instance's alone.
 AsyncOutcome<bool> History::is_there(const journal::Append& append) {
   auto replay = journals_.journal.replay(entity_, {.from = version_ + 1, .to = version_ + 1});
   auto found = co_await replay.next();
@@ -157,7 +155,7 @@ AsyncOutcome<bool> History::is_there(const journal::Append& append) {
     current_ = false;
     co_return failed(Failure::Kind::unknown, std::move(found.error().message));
   }
-  co_return !found->empty() && (*found)[0].id() == append.events[0].id;
+  co_return !found->empty() && (*found)[0].id() == append.events[0].id && (*found)[0].epoch() == epoch_;
 }
 
 std::unexpected<Failure> History::superseded(const journal::Conflict& conflict) {

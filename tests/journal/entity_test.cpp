@@ -496,6 +496,30 @@ TEST_F(EntityTest, DoesACommandWithAnIdOnce) {
   EXPECT_EQ(recovered(plain_)->total, 0);
 }
 
+TEST_F(EntityTest, DoesNotTakeTheSameCommandOfAnotherInstanceForItsOwn) {
+  for (const std::string event_id : {"", "chosen by the program"}) {
+    auto made = kind();
+    made.encode = [&](Added number) {
+      return journal::NewEvent{.payload = std::to_string(number), .id = event_id};
+    };
+    auto stale = entity(made);
+    ASSERT_TRUE(wait(stale.recover()));
+    const auto before = stale.state().total;
+    const auto command = "for " + std::to_string(before);
+    auto other = entity(made);
+    ASSERT_TRUE(wait(other.recover_and_execute(add({5}), command)));
+    // As many events, but others: it has decided otherwise.
+    const auto done = wait(stale.execute(add({7}), command));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(done->repeated);
+    EXPECT_EQ(done->events, 0u);
+    EXPECT_EQ(done->version, other.version());
+    EXPECT_EQ(stale.state().total, before);
+    EXPECT_FALSE(stale.is_current());
+    EXPECT_EQ(recovered(made)->total, before + 5);
+  }
+}
+
 TEST_F(EntityTest, GoesOnAfterACommandThatThrows) {
   auto sum = entity(plain_);
   ASSERT_TRUE(wait(sum.recover()));
