@@ -180,14 +180,26 @@ AsyncOutcome<std::optional<History::Persisted>> History::find(std::string comman
   co_return settle(*found);
 }
 
-boost::asio::awaitable<void> History::save_snapshot(std::string payload) {
-  journal::Snapshot snapshot{
-      .number = version_, .time = journals_.clock.now(), .payload = std::move(payload)};
+boost::asio::awaitable<void> History::save_snapshot(std::function<std::string()> save) {
+  journal::Snapshot snapshot{.number = version_, .time = journals_.clock.now()};
+  try {
+    snapshot.payload = save();
+  } catch (const std::exception& error) {
+    log_without_snapshot(error.what());
+    co_return;
+  } catch (...) {
+    log_without_snapshot("making it has thrown something that is no std::exception");
+    co_return;
+  }
   const auto saved = co_await journals_.snapshots.save(entity_, std::move(snapshot));
   if (saved)
     snapshot_version_ = version_;
   else
-    log::warning("no snapshot of {} of journal {}: {}", entity_.pid, entity_.journal, saved.error().message);
+    log_without_snapshot(saved.error().message);
+}
+
+void History::log_without_snapshot(std::string_view why) const {
+  log::warning("no snapshot of {} of journal {}: {}", entity_.pid, entity_.journal, why);
 }
 
 }  // namespace tabella

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,8 +58,8 @@ class History {
   AsyncOutcome<std::optional<Persisted>> find(std::string command_id);
 
   uint64_t snapshot_version() const { return snapshot_version_; }
-  // Of version(). That it fails is logged: it is a help, not the history.
-  boost::asio::awaitable<void> save_snapshot(std::string payload);
+  // Of version(). That it fails, or that `save` throws, is logged: it is a help, not the history.
+  boost::asio::awaitable<void> save_snapshot(std::function<std::string()> save);
 
  private:
   AsyncOutcome<> load_snapshot(const Reader& reader);
@@ -69,6 +70,7 @@ class History {
   AsyncOutcome<journal::AppendOutcome> append(journal::Append append);
   AsyncOutcome<bool> is_there(const journal::Append& append);
   Persisted settle(journal::Batch earlier);
+  void log_without_snapshot(std::string_view why) const;
   std::unexpected<Failure> superseded(const journal::Conflict& conflict);
   std::unexpected<Failure> unreadable(std::string what) const;
 

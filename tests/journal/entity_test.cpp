@@ -520,6 +520,37 @@ TEST_F(EntityTest, DoesNotTakeTheSameCommandOfAnotherInstanceForItsOwn) {
   }
 }
 
+TEST_F(EntityTest, KnowsACommandAgainThatComesToNothingNow) {
+  auto sum = entity(plain_);
+  ASSERT_TRUE(wait(sum.recover()));
+  const Command fill = [](const Sum& now) -> Decision<Added> {
+    if (now.total == 10) return std::vector<Added>{};
+    return std::vector<Added>{10 - now.total};
+  };
+  ASSERT_TRUE(wait(sum.execute(fill, "fill")));
+  const auto again = wait(sum.execute(fill, "fill"));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->repeated);
+  EXPECT_EQ(again->version, 1u);
+  const auto another = wait(sum.execute(fill, "another"));
+  ASSERT_TRUE(another) << another.error().message;
+  EXPECT_FALSE(another->repeated);
+}
+
+TEST_F(EntityTest, IsDoneWithACommandWhoseSnapshotThrows) {
+  auto with_snapshots = kind(1);
+  with_snapshots.save = [](const Sum&) -> std::string { throw std::runtime_error("a bug"); };
+  auto sum = entity(with_snapshots);
+  ASSERT_TRUE(wait(sum.recover()));
+  for (uint64_t version : {1u, 2u}) {
+    const auto done = wait(sum.execute(add({1})));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->version, version);
+  }
+  EXPECT_EQ(sum.state().total, 2);
+  EXPECT_EQ(newest_snapshot(), 0u);
+}
+
 TEST_F(EntityTest, GoesOnAfterACommandThatThrows) {
   auto sum = entity(plain_);
   ASSERT_TRUE(wait(sum.recover()));
