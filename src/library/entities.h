@@ -4,12 +4,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
 #include "library/entity.h"
 
 namespace tabella {
@@ -125,7 +127,7 @@ class Entities {
   const EntitiesOptions options_;
   mutable std::mutex mutex_;
   std::list<Kept> kept_;  // guarded by mutex_, and so is the next; the last used first
-  std::unordered_map<std::string, Place> by_name_;
+  std::unordered_map<std::string, Place, KeyedHash, std::equal_to<>> by_name_;  // strangers choose names
 };
 
 }  // namespace tabella

@@ -134,25 +134,25 @@ class Entity {
   template <class Decide>
   AsyncOutcome<Done> execute_now(Decide& decide, std::string command_id) {
     const Decision<Event> decision = decide(std::as_const(state_));
-    if (!decision) co_return co_await refused(decision.error(), std::move(command_id));
-    if (decision->empty()) co_return Done{.version = history_.version()};
+    if (!decision || decision->empty()) co_return co_await without_events(decision, std::move(command_id));
     std::vector<journal::NewEvent> encoded;
     for (const auto& event : *decision) encoded.push_back(kind_.encode(event));
     TABELLA_CO_ASSIGN(const auto persisted,
                       co_await history_.persist(std::move(encoded), std::move(command_id)));
     if (persisted.repeated) co_return Done{.version = persisted.last, .repeated = true};
     apply_all(*decision);
-    if (snapshot_is_due()) co_await history_.save_snapshot(kind_.save(state_));
+    if (snapshot_is_due()) co_await history_.save_snapshot([this] { return kind_.save(state_); });
     co_return Done{.version = persisted.last, .events = decision->size()};
   }
 
-  // A command that was done already is often one that cannot be done again.
-  AsyncOutcome<Done> refused(Refusal refusal, std::string command_id) {
+  // A command that was done already is often one that cannot be done again, or comes to nothing now.
+  AsyncOutcome<Done> without_events(const Decision<Event>& decision, std::string command_id) {
     if (!command_id.empty()) {
       TABELLA_CO_ASSIGN(const auto earlier, co_await history_.find(std::move(command_id)));
       if (earlier) co_return Done{.version = earlier->last, .repeated = true};
     }
-    co_return failed(Failure::Kind::refused, std::move(refusal.reason));
+    if (!decision) co_return failed(Failure::Kind::refused, decision.error().reason);
+    co_return Done{.version = history_.version()};
   }
 
   // The events are in the journal: a state that could not take them in is of no use.

@@ -59,39 +59,43 @@ AsyncOutcome<> History::replay(const Reader& reader) {
     TABELLA_CO_ASSIGN(const auto events, co_await replay.next());
     if (events.empty()) break;
     for (const auto& event : events) {
+      TABELLA_CO_TRY(check_whole(replay.extent(), event.number()));
       TABELLA_CO_TRY(take_in(event, reader));
       co_await slice.yield_if_over();
     }
   }
-  co_return check_end(replay.extent().highest);
+  co_return check_end(replay.extent());
+}
+
+// A replay begins where it can, and a state that lacks what came before would look like a whole one. Besides,
+// numbers in front of `next` may be left out that are of a batch that another program did not finish, which
+// nobody ever sees, or whose rows are marked as deleted; no layout has both.
+Outcome<> History::check_whole(const journal::Extent& extent, uint64_t next) const {
+  const auto deleted_to = (journals_.journal.layout().marks_deleted() ? next : extent.lowest) - 1;
+  if (deleted_to <= version_) return {};
+  return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
+                                version_ + 1, deleted_to, bad_snapshot_));
 }
 
 Outcome<> History::take_in(const journal::Event& event, const Reader& reader) {
-  // A replay begins where it can. A state that lacks what came before would look like a whole one.
-  if (event.number() != version_ + 1)
-    return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
-                                  version_ + 1, event.number() - 1, bad_snapshot_));
   if (const auto applied = reader.apply(event); !applied)
     return unreadable(fmt::format("event {}: {}", event.number(), applied.error().message));
   version_ = event.number();
   return {};
 }
 
-Outcome<> History::check_end(uint64_t highest) {
-  if (version_ > highest)
+Outcome<> History::check_end(const journal::Extent& extent) {
+  if (version_ > extent.highest)
     return unreadable(
-        fmt::format("there is a snapshot of event {}, but the last event is {}", version_, highest));
-  if (version_ == highest) return {};
-  if (version_ > 0 || !bad_snapshot_.empty())
-    return unreadable(fmt::format("events {} to {} are not there any more, and no snapshot has them{}",
-                                  version_ + 1, highest, bad_snapshot_));
-  version_ = highest;
+        fmt::format("there is a snapshot of event {}, but the last event is {}", version_, extent.highest));
+  const bool begins_from_nothing = version_ == 0 && bad_snapshot_.empty();
+  if (!begins_from_nothing) TABELLA_TRY(check_whole(extent, extent.highest + 1));
+  version_ = extent.highest;
   return {};
 }
 
 AsyncOutcome<History::Persisted> History::persist(std::vector<journal::NewEvent> events,
                                                   std::string command_id) {
-  const auto count = events.size();
   if (events[0].id.empty()) events[0].id = make_uuid();
   journal::Append wanted{.entity = entity_,
                          .events = std::move(events),
@@ -106,12 +110,9 @@ AsyncOutcome<History::Persisted> History::persist(std::vector<journal::NewEvent>
     co_return earlier.value_or(Persisted{.last = version_, .repeated = true});
   }
   const auto& appended = std::get<journal::Appended>(outcome);
-  // What a lost answer was about is found as a repetition.
-  if (appended.first == version_ + 1 && appended.last == version_ + count) {
-    version_ = appended.last;
-    co_return Persisted{.last = appended.last};
-  }
-  co_return settle({.first = appended.first, .last = appended.last});
+  if (appended.repeated) co_return settle({.first = appended.first, .last = appended.last});
+  version_ = appended.last;
+  co_return Persisted{.last = appended.last};
 }
 
 History::Persisted History::settle(journal::Batch earlier) {
@@ -124,8 +125,9 @@ AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   for (int tries = 1;; ++tries) {
     auto outcome = co_await journals_.journal.append(append);
     if (outcome) {
-      // What stands in the way may be what was asked for.
-      if (unsure && std::holds_alternative<journal::Conflict>(*outcome)) {
+      // What stands in the way, or was there before, may be what was asked for.
+      const auto* appended = std::get_if<journal::Appended>(&*outcome);
+      if (appended ? appended->repeated && appended->first == version_ + 1 : unsure) {
         TABELLA_CO_ASSIGN(const bool made, co_await is_there(append));
         if (made) co_return journal::Appended{version_ + 1, version_ + append.events.size()};
       }
@@ -144,7 +146,8 @@ AsyncOutcome<journal::AppendOutcome> History::append(journal::Append append) {
   }
 }
 
-// Whether the events of this very append come behind version().
+// Whether the events of this very append come behind version(). A program may give the same id again to what
+// it decides again, but an epoch is one instance's alone.
 AsyncOutcome<bool> History::is_there(const journal::Append& append) {
   auto replay = journals_.journal.replay(entity_, {.from = version_ + 1, .to = version_ + 1});
   auto found = co_await replay.next();
@@ -152,7 +155,7 @@ AsyncOutcome<bool> History::is_there(const journal::Append& append) {
     current_ = false;
     co_return failed(Failure::Kind::unknown, std::move(found.error().message));
   }
-  co_return !found->empty() && (*found)[0].id() == append.events[0].id;
+  co_return !found->empty() && (*found)[0].id() == append.events[0].id && (*found)[0].epoch() == epoch_;
 }
 
 std::unexpected<Failure> History::superseded(const journal::Conflict& conflict) {
@@ -177,14 +180,26 @@ AsyncOutcome<std::optional<History::Persisted>> History::find(std::string comman
   co_return settle(*found);
 }
 
-boost::asio::awaitable<void> History::save_snapshot(std::string payload) {
-  journal::Snapshot snapshot{
-      .number = version_, .time = journals_.clock.now(), .payload = std::move(payload)};
+boost::asio::awaitable<void> History::save_snapshot(std::function<std::string()> save) {
+  journal::Snapshot snapshot{.number = version_, .time = journals_.clock.now()};
+  try {
+    snapshot.payload = save();
+  } catch (const std::exception& error) {
+    log_without_snapshot(error.what());
+    co_return;
+  } catch (...) {
+    log_without_snapshot("making it has thrown something that is no std::exception");
+    co_return;
+  }
   const auto saved = co_await journals_.snapshots.save(entity_, std::move(snapshot));
   if (saved)
     snapshot_version_ = version_;
   else
-    log::warning("no snapshot of {} of journal {}: {}", entity_.pid, entity_.journal, saved.error().message);
+    log_without_snapshot(saved.error().message);
+}
+
+void History::log_without_snapshot(std::string_view why) const {
+  log::warning("no snapshot of {} of journal {}: {}", entity_.pid, entity_.journal, why);
 }
 
 }  // namespace tabella

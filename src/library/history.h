@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,17 +58,19 @@ class History {
   AsyncOutcome<std::optional<Persisted>> find(std::string command_id);
 
   uint64_t snapshot_version() const { return snapshot_version_; }
-  // Of version(). That it fails is logged: it is a help, not the history.
-  boost::asio::awaitable<void> save_snapshot(std::string payload);
+  // Of version(). That it fails, or that `save` throws, is logged: it is a help, not the history.
+  boost::asio::awaitable<void> save_snapshot(std::function<std::string()> save);
 
  private:
   AsyncOutcome<> load_snapshot(const Reader& reader);
   AsyncOutcome<> replay(const Reader& reader);
+  Outcome<> check_whole(const journal::Extent& extent, uint64_t next) const;
   Outcome<> take_in(const journal::Event& event, const Reader& reader);
-  Outcome<> check_end(uint64_t highest);
+  Outcome<> check_end(const journal::Extent& extent);
   AsyncOutcome<journal::AppendOutcome> append(journal::Append append);
   AsyncOutcome<bool> is_there(const journal::Append& append);
   Persisted settle(journal::Batch earlier);
+  void log_without_snapshot(std::string_view why) const;
   std::unexpected<Failure> superseded(const journal::Conflict& conflict);
   std::unexpected<Failure> unreadable(std::string what) const;
 

@@ -34,7 +34,9 @@ struct InstanceOptions {
   journal::Options journal = {};
   // Does what the journal needs to be done in the background: gives events their positions, for order(),
   // watch() and consumers(), notices what other programs write, finishes what was left undone. One process on
-  // the tables is enough: not needed beside a server.
+  // the tables is enough: not needed beside a server. But there is to be one: positions are given by
+  // following the stream of the heads' table, which has the changes of the last 24 hours. Events that nobody
+  // followed for so long stay in their entities' histories, and get no position any more.
   bool background = false;
 };
 

@@ -16,6 +16,7 @@
 #include "library/entities.h"
 #include "net/threads.h"
 #include "store/pause.h"
+#include "store/rows.h"
 #include "support/empty_store.h"
 #include "support/folder.h"
 
@@ -165,6 +166,20 @@ class EntityTest : public testing::Test {
     return newest && *newest ? (*newest)->number : 0;
   }
 
+  // As Pekko's plugin writes it; in a batch, with its place there.
+  void put_foreign(uint64_t number, std::optional<journal::Event::BatchPlace> place = {}) {
+    store::Row row;
+    row.set("par", "sums-P-a-0")
+        .set("num", number)
+        .set("persistence_id", "a")
+        .set("seq", number)
+        .set("event", store::Binary{std::to_string(number)})
+        .set("ev_ser_id", 4)
+        .set("writer_uuid", "295fa116-0000-4000-8000-000000000001");
+    if (place) row.set("idx", place->index).set("cnt", place->last);
+    EXPECT_TRUE(wait(engine_.put_item(store::Put(options_.table, std::move(row)))));
+  }
+
   void delete_to(uint64_t to) { EXPECT_TRUE(wait(journal_.journal.delete_to({"sums", "a"}, to, true))); }
 
   const journal::Options options_{.operation_timeout = milliseconds{100}};
@@ -308,6 +323,77 @@ TEST_F(EntityTest, DoesNotTakeAPartOfItsEventsForAll) {
   EXPECT_EQ(done->version, 6u);
 }
 
+TEST_F(EntityTest, ReadsOnBehindABatchThatAnotherProgramDidNotFinish) {
+  auto sum = entity(plain_);
+  ASSERT_TRUE(wait(sum.recover()));
+  ASSERT_TRUE(wait(sum.execute(add({100, 200}))));
+  // Numbers 3 to 6: its last two rows were never written.
+  put_foreign(3, {{.index = 0, .last = 3}});
+  put_foreign(4, {{.index = 1, .last = 3}});
+  put_foreign(7);
+  const auto read = wait(sum.recover());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(sum.state().total, 307);
+  const auto done = wait(sum.execute(add({1000})));
+  ASSERT_TRUE(done) << done.error().message;
+  EXPECT_EQ(done->version, 8u);
+  const auto later = recovered(plain_);
+  ASSERT_TRUE(later) << later.error().message;
+  EXPECT_EQ(later->total, 1307);
+}
+
+TEST_F(EntityTest, ReadsUpToABatchThatAnotherProgramDidNotFinish) {
+  put_foreign(1);
+  put_foreign(2, {{.index = 0, .last = 3}});
+  put_foreign(3, {{.index = 1, .last = 3}});
+  put_foreign(4, {{.index = 0, .last = 1}});  // which it may be about to finish
+  ASSERT_EQ(wait(journal_.journal.extent({"sums", "a"}))->highest, 3u);
+  auto sum = entity(plain_);
+  const auto read = wait(sum.recover());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(sum.state().total, 1);
+  EXPECT_EQ(sum.version(), 3u);
+}
+
+TEST_F(EntityTest, TellsADeletedEventFromAnUnfinishedBatch) {
+  const auto with_snapshots = kind(2);
+  auto sum = entity(with_snapshots);
+  ASSERT_TRUE(wait(sum.recover()));
+  ASSERT_TRUE(wait(sum.execute(add({1, 2}))));
+  ASSERT_EQ(newest_snapshot(), 2u);
+  put_foreign(3, {{.index = 0, .last = 1}});
+  put_foreign(5);
+  const auto whole = recovered(with_snapshots);
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->total, 8);
+  delete_to(5);  // also what no snapshot has
+  const auto lost = recovered(with_snapshots);
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().kind, Failure::Kind::unreadable);
+  EXPECT_NE(lost.error().message.find("events 3 to 5"), std::string::npos) << lost.error().message;
+}
+
+TEST_F(EntityTest, DoesNotTakeEventsForAllOfWhichSomeAreMarkedAsDeleted) {
+  const journal::Options keys{.table = "keys", .layout = journal::LayoutKind::keys};
+  ASSERT_TRUE(wait(store::prepare_tables(engine_, journal::tables_of(keys, ""), store::Missing::create)));
+  journal::Parts parts(store_, clock_, keys, "", false);
+  const Journals journals{parts.journal, parts.snapshots, clock_};
+  Entity<Sum, Added> sum(journals, "sums", "k", plain_);
+  ASSERT_TRUE(wait(sum.recover()));
+  ASSERT_TRUE(wait(sum.execute(add({1, 2, 3}))));
+  for (const uint64_t number : {1u, 3u}) {
+    // By a program that says so nowhere else.
+    const auto key = parts.layout->key_of({"sums", "k"}, number);
+    ASSERT_TRUE(wait(engine_.update_item(store::Update("keys", key).set("deleted", "true"))));
+    const auto part = wait(sum.recover());
+    ASSERT_FALSE(part);
+    EXPECT_EQ(part.error().kind, Failure::Kind::unreadable);
+    ASSERT_TRUE(wait(engine_.update_item(store::Update("keys", key).set("deleted", "false"))));
+    ASSERT_TRUE(wait(sum.recover()));
+    EXPECT_EQ(sum.state().total, 6);
+  }
+}
+
 TEST_F(EntityTest, SaysWhichEventMakesNoSense) {
   journal::Append strange{.entity = {"sums", "a"}, .events = {{.payload = "1"}, {.payload = "two"}}};
   ASSERT_TRUE(wait(journal_.journal.append(std::move(strange))));
@@ -408,6 +494,61 @@ TEST_F(EntityTest, DoesACommandWithAnIdOnce) {
   }
   EXPECT_EQ(wait(sum.recover_and_execute(take(10), "another")).error().kind, Failure::Kind::refused);
   EXPECT_EQ(recovered(plain_)->total, 0);
+}
+
+TEST_F(EntityTest, DoesNotTakeTheSameCommandOfAnotherInstanceForItsOwn) {
+  for (const std::string event_id : {"", "chosen by the program"}) {
+    auto made = kind();
+    made.encode = [&](Added number) {
+      return journal::NewEvent{.payload = std::to_string(number), .id = event_id};
+    };
+    auto stale = entity(made);
+    ASSERT_TRUE(wait(stale.recover()));
+    const auto before = stale.state().total;
+    const auto command = "for " + std::to_string(before);
+    auto other = entity(made);
+    ASSERT_TRUE(wait(other.recover_and_execute(add({5}), command)));
+    // As many events, but others: it has decided otherwise.
+    const auto done = wait(stale.execute(add({7}), command));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(done->repeated);
+    EXPECT_EQ(done->events, 0u);
+    EXPECT_EQ(done->version, other.version());
+    EXPECT_EQ(stale.state().total, before);
+    EXPECT_FALSE(stale.is_current());
+    EXPECT_EQ(recovered(made)->total, before + 5);
+  }
+}
+
+TEST_F(EntityTest, KnowsACommandAgainThatComesToNothingNow) {
+  auto sum = entity(plain_);
+  ASSERT_TRUE(wait(sum.recover()));
+  const Command fill = [](const Sum& now) -> Decision<Added> {
+    if (now.total == 10) return std::vector<Added>{};
+    return std::vector<Added>{10 - now.total};
+  };
+  ASSERT_TRUE(wait(sum.execute(fill, "fill")));
+  const auto again = wait(sum.execute(fill, "fill"));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->repeated);
+  EXPECT_EQ(again->version, 1u);
+  const auto another = wait(sum.execute(fill, "another"));
+  ASSERT_TRUE(another) << another.error().message;
+  EXPECT_FALSE(another->repeated);
+}
+
+TEST_F(EntityTest, IsDoneWithACommandWhoseSnapshotThrows) {
+  auto with_snapshots = kind(1);
+  with_snapshots.save = [](const Sum&) -> std::string { throw std::runtime_error("a bug"); };
+  auto sum = entity(with_snapshots);
+  ASSERT_TRUE(wait(sum.recover()));
+  for (uint64_t version : {1u, 2u}) {
+    const auto done = wait(sum.execute(add({1})));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->version, version);
+  }
+  EXPECT_EQ(sum.state().total, 2);
+  EXPECT_EQ(newest_snapshot(), 0u);
 }
 
 TEST_F(EntityTest, GoesOnAfterACommandThatThrows) {
