@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "journal/continuity.h"
+#include "journal/event_attributes.h"
 #include "journal/order_fixture.h"
 
 namespace tabella::journal {
@@ -87,6 +89,61 @@ TEST(OrderState, SequenceNumbersAreComparedAsNumbers) {
   EXPECT_EQ(compare_sequences("000000000000000000012", "12"), 0);
   EXPECT_EQ(compare_sequences("0", "000"), 0);
   EXPECT_LT(compare_sequences("000", "1"), 0);
+}
+
+// Rows of a batch that another program has written, one after the other.
+class ForeignBatch : public testing::TestWithParam<Direction> {
+ protected:
+  static Event row(uint64_t number, uint64_t index, uint64_t last, size_t bytes) {
+    const EventAttributes names{.payload = "event", .message = "pay"};
+    return {store::Row()
+                .set("event", store::Binary{std::string(bytes, 'x')})
+                .set(std::string(event_attributes::kBatchIndex), index)
+                .set(std::string(event_attributes::kBatchLast), last),
+            number, names};
+  }
+  // How many are shown once each of them was taken, without the places that are missing.
+  std::vector<size_t> take_all(uint64_t count, size_t bytes, const std::set<uint64_t>& missing = {}) {
+    const bool forward = GetParam() == Direction::forward;
+    Continuity continuity(forward ? 1 : count, 1, GetParam(), Holes::refuse);
+    std::vector<Event> shown;
+    std::vector<size_t> sizes;
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto index = forward ? i : count - 1 - i;
+      if (missing.contains(index)) continue;
+      auto event = row(index + 1, index, count - 1, bytes);
+      if (!continuity.take(event, shown)) break;
+      sizes.push_back(shown.size());
+    }
+    return sizes;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Read, ForeignBatch, testing::Values(Direction::forward, Direction::backward),
+                         [](const auto& info) {
+                           return info.param == Direction::forward ? "Forward" : "Backward";
+                         });
+
+TEST_P(ForeignBatch, IsHeldBackUntilItIsWhole) {
+  EXPECT_EQ(take_all(3, 10), (std::vector<size_t>{0, 0, 3}));
+  EXPECT_EQ(take_all(4, 10, {1, 2}), (std::vector<size_t>{0, 0}));
+}
+
+TEST_P(ForeignBatch, IsShownAsItComesWhereItIsTooLargeToBeHeldBack) {
+  const auto shown = take_all(16, 8'000'000);
+  ASSERT_EQ(shown.size(), 16u);
+  EXPECT_EQ(shown[1], 0u);
+  for (size_t i = 8; i < 16; ++i) EXPECT_EQ(shown[i], i + 1);
+  // What is missing behind that is a hole; before it the batch is known not to be whole.
+  const std::set<uint64_t> late{GetParam() == Direction::forward ? 12u : 3u};
+  EXPECT_EQ(take_all(16, 8'000'000, late).size(), 12u);
+  const std::set<uint64_t> early{GetParam() == Direction::forward ? 2u : 13u};
+  EXPECT_EQ(take_all(16, 8'000'000, early), std::vector<size_t>(15, 0));
+}
+
+TEST_P(ForeignBatch, IsNotBelievedToHaveAnyNumberOfRows) {
+  EXPECT_EQ(take_all(3'000, 1).back(), 3'000u);
+  EXPECT_EQ(take_all(50'000, 1).front(), 1u);
 }
 
 class JournalOrder : public testing::TestWithParam<const char*>, protected OrderFixture {
