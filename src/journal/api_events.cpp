@@ -317,6 +317,9 @@ awaitable<void> Api::tell_events(net::EventStream& stream, Entity entity, uint64
       parts_.counts.events_read += events->size();
       co_await slice.yield_if_over();
     }
+    // Those that were not told of are deleted or have expired, and are no news.
+    from = std::max(from, replay.extent().highest + 1);
+    co_await slice.yield_if_over();
     if (!co_await stream.keep_alive() || stream.ended() || stopping_) co_return;
     co_await parts_.watch.wait_for_event(entity, from - 1, kLiveWait);
   }

@@ -6,12 +6,12 @@
 namespace tabella::journal {
 
 namespace {
-constexpr uint64_t kMostInBatch = 100'000;  // a row that says more is not believed
+constexpr size_t kMostHeldBack = 32 << 20;  // bytes
 }
 
 bool Continuity::take(Event& event, std::vector<Event>& shown) {
   const auto number = event.number();
-  if (batch_ && !belongs_to_batch(event)) {
+  if (batch_ && event.foreign_batch() != batch_->numbers) {
     drop_open_batch();
     // Whoever died in the middle of a batch goes on behind its last row, which may be inside of it.
     if (direction_ == Direction::forward) next_ = std::min(next_, number);
@@ -25,41 +25,48 @@ bool Continuity::take(Event& event, std::vector<Event>& shown) {
     shown.push_back(std::move(event));
     return true;
   }
-  batch_->events.push_back(std::move(event));
-  if (number == batch_end()) end_batch(shown);
+  hold_back(event, shown);
   return true;
 }
 
-// Ours are whole where the head says that they are there.
 bool Continuity::begin_batch(const Event& event) {
-  const auto place = event.batch_place();
-  if (!place || !event.append_id().empty()) return false;
-  if (place->index > place->last || place->index >= event.number() || place->last > kMostInBatch)
-    return false;
-  const auto first = event.number() - place->index;
-  const auto last = first + place->last;
-  if (next_ < first || next_ > last) return false;  // what comes before it is missing
-  batch_ = Batch{.first = first, .last = last, .events = {}};
+  const auto numbers = event.foreign_batch();
+  if (!numbers || numbers == too_large_) return false;
+  if (next_ < numbers->first || next_ > numbers->last) return false;  // what comes before it is missing
+  batch_ = Batch{.numbers = *numbers};
   return true;
-}
-
-bool Continuity::belongs_to_batch(const Event& event) const {
-  const auto place = event.batch_place();
-  return place && event.append_id().empty() && place->index <= event.number() &&
-         event.number() - place->index == batch_->first && place->last == batch_->last - batch_->first;
 }
 
 uint64_t Continuity::batch_end() const {
-  return direction_ == Direction::forward ? batch_->last : std::max(batch_->first, lowest_);
+  return direction_ == Direction::forward ? batch_->numbers.last : std::max(batch_->numbers.first, lowest_);
 }
 
 // They come in order, each once.
-void Continuity::end_batch(std::vector<Event>& shown) {
-  const bool whole = batch_->events.size() == batch_->last - std::max(batch_->first, lowest_) + 1;
-  if (whole)
-    shown.insert(shown.end(), std::make_move_iterator(batch_->events.begin()),
-                 std::make_move_iterator(batch_->events.end()));
-  drop_open_batch();
+void Continuity::hold_back(Event& event, std::vector<Event>& shown) {
+  const auto number = event.number();
+  const auto begin =
+      direction_ == Direction::forward ? std::max(batch_->numbers.first, lowest_) : batch_->numbers.last;
+  const auto due = batch_->events.empty() ? begin : after(batch_->events.back().number());
+  batch_->broken = batch_->broken || number != due;
+  if (batch_->broken) {
+    batch_->events = {};  // never to be shown
+  } else {
+    batch_->bytes += sizeof(Event) + event.row().bytes().size();
+    batch_->events.push_back(std::move(event));
+  }
+  if (number == batch_end()) {
+    show_batch(shown);
+    drop_open_batch();
+  } else if (batch_->bytes > kMostHeldBack && !batch_->broken) {
+    show_batch(shown);
+    next_ = after(number);
+    too_large_ = batch_->numbers;
+    batch_.reset();
+  }
+}
+
+void Continuity::show_batch(std::vector<Event>& shown) {
+  std::ranges::move(batch_->events, std::back_inserter(shown));
 }
 
 void Continuity::drop_open_batch() {

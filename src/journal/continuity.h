@@ -4,6 +4,9 @@
 // them (Event::batch_place). If they die meanwhile some rows are missing: such a batch was never
 // acknowledged, is shown by nobody, and those programs go on behind its numbers. So numbers that are missing
 // inside of such a batch are no hole; all others are.
+//
+// A batch that says it has more rows than a batch can have, or that has more bytes than are held back, is
+// none: its events are shown as they come, and a number that is missing there is a hole.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +42,15 @@ class Continuity {
 
  private:
   struct Batch {
-    uint64_t first = 0;
-    uint64_t last = 0;
-    std::vector<Event> events;
+    Event::Batch numbers;
+    std::vector<Event> events = {};
+    size_t bytes = 0;
+    bool broken = false;  // some are missing
   };
 
   bool begin_batch(const Event& event);
-  bool belongs_to_batch(const Event& event) const;
-  void end_batch(std::vector<Event>& shown);
+  void hold_back(Event& event, std::vector<Event>& shown);
+  void show_batch(std::vector<Event>& shown);
   uint64_t after(uint64_t number) const { return direction_ == Direction::forward ? number + 1 : number - 1; }
 
   const Direction direction_;
@@ -55,6 +59,7 @@ class Continuity {
   uint64_t next_;
   bool met_hole_ = false;
   std::optional<Batch> batch_;
+  std::optional<Event::Batch> too_large_;  // the last one that was
 };
 
 }  // namespace tabella::journal

@@ -236,4 +236,12 @@ std::optional<Event::BatchPlace> Event::batch_place() const {
   return BatchPlace{.index = *index, .last = *last};
 }
 
+std::optional<Event::Batch> Event::foreign_batch() const {
+  const auto place = batch_place();
+  if (!place || !append_id().empty() || place->index >= number_ || place->last >= kMostInBatch)
+    return std::nullopt;
+  const auto first = number_ - place->index;
+  return Batch{.first = first, .last = first + place->last};
+}
+
 }  // namespace tabella::journal

@@ -84,6 +84,16 @@ class Event {
     uint64_t last = 0;
   };
   std::optional<BatchPlace> batch_place() const;
+  // The numbers that another program wrote together with it, one row after the other. None: it stands for
+  // itself, or what it says is not believed. Ours are whole where the head says that they are there.
+  struct Batch {
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    bool operator==(const Batch&) const = default;
+  };
+  static constexpr uint64_t kMostInBatch = 5'000;
+  std::optional<Batch> foreign_batch() const;
 
   const item::Item& row() const { return row_; }
 

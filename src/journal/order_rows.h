@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/hash.h"
 #include "item/value.h"
 #include "store/error.h"
 
@@ -59,7 +60,7 @@ class RunEncoder {
 
   const Positions positions_;
   std::string bytes_;
-  std::unordered_map<std::string, size_t> pids_;
+  std::unordered_map<std::string, size_t, KeyedHash> pids_;
   uint64_t first_ = 0;
   uint64_t end_ = 0;  // the position behind the last run in bytes_
   Run last_{.count = 0};

@@ -1,5 +1,7 @@
 #include "journal/order_state.h"
 
+#include <algorithm>
+
 #include "journal/order_rows.h"
 
 namespace tabella::journal {
@@ -8,7 +10,7 @@ namespace {
 constexpr const char* kMarkSequence = "sequence";
 constexpr const char* kMarkPlaced = "placed";
 constexpr const char* kMarkTime = "time";
-constexpr std::chrono::hours kMarksKept{48};
+constexpr std::chrono::hours kMarkIsOld{24};
 
 item::Value to_value(const std::map<std::string, OrderMark>& marks) {
   auto value = item::Value::map();
@@ -34,6 +36,8 @@ OrderMark to_mark(item::ValueView entry) {
           .placed = static_cast<uint64_t>(integer_of(entry, kMarkPlaced)),
           .time = time_at(integer_of(entry, kMarkTime))};
 }
+
+bool is_old_mark(const OrderMark& mark, TimePoint now) { return mark.time + kMarkIsOld < now; }
 
 std::string_view without_zeros(std::string_view digits) {
   return digits.substr(std::min(digits.find_first_not_of('0'), digits.size()));
@@ -62,8 +66,15 @@ store::Update move_order(const std::string& table, const std::string& journal, c
       .when(from.is_new ? store::absent(kOrderPartition) : store::equals(kOrderNext, from.next));
 }
 
-void forget_old_marks(OrderState& state, TimePoint now) {
-  std::erase_if(state.marks, [now](const auto& mark) { return mark.second.time + kMarksKept < now; });
+bool has_old_marks(const OrderState& state, TimePoint now) {
+  return std::ranges::any_of(state.marks, [now](const auto& mark) { return is_old_mark(mark.second, now); });
+}
+
+// Old when the shards were looked for: those of newer ones may not have been there.
+void forget_old_marks(OrderState& state, const KnownShards& shards) {
+  std::erase_if(state.marks, [&](const auto& mark) {
+    return is_old_mark(mark.second, shards.at) && !shards.names.contains(mark.first);
+  });
 }
 
 int compare_sequences(std::string_view a, std::string_view b) {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -32,8 +33,15 @@ OrderState state_of(const std::optional<item::Item>& row);
 store::Update move_order(const std::string& table, const std::string& journal, const OrderState& from,
                          const OrderState& to);
 
-// Marks that nobody needs any more: streams keep records for a day, after which none comes again.
-void forget_old_marks(OrderState& state, TimePoint now);
+// Marks that nobody needs any more. A record may come again as long as the stream has its shard, which is a
+// day at least, and any time where the store was closed for long: it keeps what its readers had not come to.
+// So a mark is forgotten when it is old and its shard is gone: as many stay as the stream has shards.
+struct KnownShards {
+  std::set<std::string> names;
+  TimePoint at;  // when they were those of the stream
+};
+bool has_old_marks(const OrderState& state, TimePoint now);
+void forget_old_marks(OrderState& state, const KnownShards& shards);
 
 // Sequence numbers are decimal, of whatever length. < 0, 0, > 0.
 int compare_sequences(std::string_view a, std::string_view b);

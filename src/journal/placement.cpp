@@ -1,11 +1,15 @@
 #include "journal/placement.h"
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include "base/ids.h"
+#include "base/log.h"
+#include "base/text.h"
 #include "journal/order_rows.h"
 #include "journal/turn.h"
 #include "store/pause.h"
@@ -24,6 +28,11 @@ constexpr size_t kTransactionBytes = 3'000'000;  // DynamoDB takes 4 MB
 constexpr size_t kTransactionTags = 98;          // and 100 rows, two of which are no tag's
 // How often others may be faster, or in the way, before the reader of the stream is told, which waits longer.
 constexpr int kMostRaces = 50;
+// How many transactions a journal has before another one's turn comes.
+constexpr int kChunksInTurn = 10;
+// Journals whose state is remembered; more only as long as events of theirs are being placed.
+constexpr size_t kJournalsKept = 1'000;
+constexpr std::chrono::hours kShardsKnown{1};
 
 // Somebody else has changed what this asks for, or is just doing it; or the answer to what we did was lost.
 bool lost_a_race(const store::Error& error) {
@@ -33,6 +42,44 @@ bool lost_a_race(const store::Error& error) {
   return std::ranges::any_of(error.reasons, [](const auto& reason) {
     return reason.code == "ConditionalCheckFailed" || reason.code == "TransactionConflict";
   });
+}
+
+// Rows that somebody has edited or put there may have names that are longer than any key of the order may be.
+// They come with every record of theirs, and are told of once.
+void tell_once(std::atomic<bool>& told, std::string_view what, std::string_view name,
+               std::string_view problem) {
+  if (!told.exchange(true))
+    log::warning("{} {} is left out of the order of events, as are others like it: {}", what,
+                 printable(name.substr(0, 100)), problem);
+}
+
+void drop_bad_tags(std::vector<std::string>& tags) {
+  static std::atomic<bool> told;
+  std::erase_if(tags, [](const std::string& tag) {
+    const auto problem = problem_with_tag(tag);
+    if (!problem.empty()) tell_once(told, "the tag", tag, problem);
+    return !problem.empty();
+  });
+  if (tags.size() > kTransactionTags) tags.resize(kTransactionTags);  // more than an append takes
+}
+
+Async<std::set<std::string>> find_shards(store::Store& store, std::string table) {
+  std::vector<store::StreamSummary> streams;
+  for (store::ListStreamsRequest request{.table = std::move(table)};;) {
+    TABELLA_CO_ASSIGN(auto page, co_await store.list_streams(request));
+    std::ranges::move(page.streams, std::back_inserter(streams));
+    if (!page.last) break;
+    request.start = std::move(page.last);
+  }
+  std::set<std::string> shards;
+  for (const auto& stream : streams)
+    for (store::DescribeStreamRequest request{.arn = stream.arn};;) {
+      TABELLA_CO_ASSIGN(auto page, co_await store.describe_stream(request));
+      for (auto& shard : page.shards) shards.insert(std::move(shard.id));
+      if (!page.last_shard) break;
+      request.start = std::move(page.last_shard);
+    }
+  co_return shards;
 }
 
 }  // namespace
@@ -94,11 +141,11 @@ class Placement::Tags {
     TABELLA_CO_ASSIGN(const auto step,
                       co_await layout_.read(store_, std::move(entity), number, last, Direction::forward));
     tags_.clear();
-    for (const auto& event : step.events)
-      if (auto tags = event.tags(); !tags.empty()) {
-        if (tags.size() > kTransactionTags) tags.resize(kTransactionTags);  // more than an append takes
-        tags_.emplace(event.number(), std::move(tags));
-      }
+    for (const auto& event : step.events) {
+      auto tags = event.tags();
+      drop_bad_tags(tags);
+      if (!tags.empty()) tags_.emplace(event.number(), std::move(tags));
+    }
     sequence_ = move.sequence;
     first_ = number;
     end_ = step.next.value_or(last + 1);
@@ -124,14 +171,26 @@ Placement::Placement(store::Store& store, const Clock& clock, const Journal& jou
 
 Placement::~Placement() = default;
 
-std::map<std::string, std::vector<Placement::Move>> Placement::moves_of(
-    std::span<const store::StreamRecord> records) {
-  std::map<std::string, std::vector<Move>> moves;
+std::optional<Entity> Placement::entity_of(const store::StreamRecord& record) {
+  static std::atomic<bool> told;
+  auto entity = Heads::entity_of(record.keys);
+  if (!entity) return std::nullopt;
+  auto problem = problem_with_journal(entity->journal);
+  if (problem.empty()) problem = problem_with_pid(entity->pid);
+  if (problem.empty()) return entity;
+  tell_once(told, "the entity", fmt::format("{} of {}", entity->pid, entity->journal), problem);
+  return std::nullopt;
+}
+
+Placement::Moves Placement::moves_of(std::span<const store::StreamRecord> records) {
+  Moves moves;
   for (const auto& record : records) {
-    auto entity = Heads::entity_of(record.keys);
+    auto entity = entity_of(record);
     if (!entity || !record.new_image) continue;
     const auto head = Heads::head_of(*record.new_image);
-    const auto before = record.old_image ? Heads::head_of(*record.old_image).highest : 0;
+    // Those that are deleted already as their head is made, or moved, are of another program's.
+    const auto before =
+        std::max(record.old_image ? Heads::head_of(*record.old_image).highest : 0, head.deleted_to);
     if (head.highest <= before) continue;
     moves[entity->journal].push_back({.sequence = record.sequence,
                                       .pid = std::move(entity->pid),
@@ -142,28 +201,43 @@ std::map<std::string, std::vector<Placement::Move>> Placement::moves_of(
   return moves;
 }
 
+// In turns: one that has very much to place does not keep the others waiting.
 awaitable<void> Placement::handle(const std::string& shard, std::span<const store::StreamRecord> records) {
-  for (auto& [journal, moves] : moves_of(records)) co_await place(shard, journal, std::move(moves));
+  for (auto moves = moves_of(records); !moves.empty();)
+    for (auto at = moves.begin(); at != moves.end();)
+      at = co_await place(shard, at->first, at->second) ? moves.erase(at) : std::next(at);
 }
 
-awaitable<void> Placement::place(std::string shard, std::string journal, std::vector<Move> moves) {
-  auto& kept = kept_[journal];
-  if (!kept) kept = std::make_unique<Kept>();
+std::shared_ptr<Placement::Kept> Placement::kept_of(const std::string& journal) {
+  if (const auto known = kept_.find(journal); known != kept_.end()) return known->second;
+  if (kept_.size() >= kJournalsKept)
+    std::erase_if(kept_, [](const auto& kept) { return kept.second.use_count() == 1; });
+  return kept_.emplace(journal, std::make_shared<Kept>()).first->second;
+}
+
+// True: all of them have positions.
+awaitable<bool> Placement::place(const std::string& shard, const std::string& journal,
+                                 const std::vector<Move>& moves) {
+  const auto kept = kept_of(journal);  // longer than the turn
   const auto turn = co_await kept->turns.take();
   Tags tags(store_, journal_.layout(), journal);
   store::TimeSlice slice;
-  for (int races = 0;;) {
+  for (int chunks = 0, races = 0; chunks < kChunksInTurn;) {
     auto placed = co_await place_some(shard, journal, moves, tags, *kept);
-    if (placed && !*placed) co_return;
+    if (placed && !*placed) co_return true;
     races = placed ? 0 : races + 1;
     co_await slice.yield_if_over();
-    if (placed) continue;
+    if (placed) {
+      ++chunks;
+      continue;
+    }
     kept->state.reset();
     if (!lost_a_race(placed.error()) || races == kMostRaces)
       throw std::runtime_error(
           fmt::format("events of {} get no positions: {}", journal, placed.error().message));
     co_await store::pause_for(std::chrono::microseconds(random_bits() % 2000 * static_cast<uint64_t>(races)));
   }
+  co_return false;
 }
 
 // False: all of them have positions.
@@ -181,11 +255,27 @@ Async<bool> Placement::place_some(const std::string& shard, const std::string& j
   state.is_new = false;
   state.marks.insert_or_assign(
       shard, OrderMark{.sequence = chunk.sequence, .placed = chunk.placed, .time = clock_.now()});
-  forget_old_marks(state, clock_.now());
+  if (has_old_marks(state, clock_.now())) {
+    co_await look_for_shards();
+    forget_old_marks(state, shards_);
+  }
   TABELLA_CO_TRY(co_await commit(journal, *kept.state, state, std::move(chunk)));
   kept.state = std::move(state);
   if (placed_) placed_(journal, kept.state->next - 1);
   co_return true;
+}
+
+// Without them nothing is forgotten, which can wait.
+awaitable<void> Placement::look_for_shards() {
+  const auto now = clock_.now();
+  if (now < shards_looked_for_ + kShardsKnown) co_return;
+  shards_looked_for_ = now;
+  auto found = co_await find_shards(store_, journal_.heads().table());
+  if (found)
+    shards_ = {.names = std::move(*found), .at = now};
+  else
+    log::warning("the shards of {} could not be looked for: {}", journal_.heads().table(),
+                 found.error().message);
 }
 
 Async<OrderState> Placement::read_state(const std::string& journal) {

@@ -59,14 +59,19 @@ class Placement {
   struct Chunk;  // what one transaction writes
   class Tags;    // those of the events of moves
 
-  static std::map<std::string, std::vector<Move>> moves_of(std::span<const store::StreamRecord> records);
+  using Moves = std::map<std::string, std::vector<Move>>;  // by journal
+  static std::optional<Entity> entity_of(const store::StreamRecord& record);
+  static Moves moves_of(std::span<const store::StreamRecord> records);
   static Place first_without_position(const OrderState& state, const std::string& shard,
                                       const std::vector<Move>& moves);
 
-  boost::asio::awaitable<void> place(std::string shard, std::string journal, std::vector<Move> moves);
+  std::shared_ptr<Kept> kept_of(const std::string& journal);
+  boost::asio::awaitable<bool> place(const std::string& shard, const std::string& journal,
+                                     const std::vector<Move>& moves);
   store::Async<bool> place_some(const std::string& shard, const std::string& journal,
                                 const std::vector<Move>& moves, Tags& tags, Kept& kept);
   store::Async<OrderState> read_state(const std::string& journal);
+  boost::asio::awaitable<void> look_for_shards();
   store::Async<Chunk> make_chunk(const OrderState& state, const std::vector<Move>& moves, Place from,
                                  Tags& tags) const;
   store::Async<void> commit(const std::string& journal, const OrderState& from, const OrderState& to,
@@ -77,7 +82,9 @@ class Placement {
   const Journal& journal_;
   const std::string order_table_;
   const Told placed_;
-  std::map<std::string, std::unique_ptr<Kept>> kept_;  // by journal
+  std::map<std::string, std::shared_ptr<Kept>> kept_;  // by journal; shared with those who place events
+  KnownShards shards_;                                 // of the heads' stream
+  TimePoint shards_looked_for_;                        // when that was tried last
 };
 
 }  // namespace tabella::journal

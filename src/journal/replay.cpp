@@ -35,6 +35,7 @@ Async<std::vector<Event>> Replay::next() {
   if (first) TABELLA_CO_TRY(co_await begin());
   std::vector<Event> shown;
   while (at_ && shown.empty()) {
+    co_await slice_.yield_if_over();  // much may be left out before there is something to show
     TABELLA_CO_ASSIGN(auto step, co_await read_step());
     if (std::exchange(first, false) && !step.events.empty() && reach_to_begin_of_batch(step.events.front()))
       continue;
@@ -55,10 +56,10 @@ Async<std::vector<Event>> Replay::next() {
 
 // A batch of another program is shown as a whole or not at all, so all of it is read.
 bool Replay::reach_to_begin_of_batch(const Event& event) {
-  const auto place = event.batch_place();
-  if (!place || !event.append_id().empty() || place->index >= event.number()) return false;
-  const auto batch_first = std::max(event.number() - place->index, extent_.lowest);
-  const auto batch_last = std::min(event.number() - place->index + place->last, extent_.highest);
+  const auto batch = event.foreign_batch();
+  if (!batch) return false;
+  const auto batch_first = std::max(batch->first, extent_.lowest);
+  const auto batch_last = std::min(batch->last, extent_.highest);
   if (forward() ? batch_first >= from_ : batch_last <= to_) return false;
   (forward() ? from_ : to_) = forward() ? batch_first : batch_last;
   read_from(forward() ? from_ : to_);

@@ -6,6 +6,7 @@
 
 #include "journal/continuity.h"
 #include "journal/journal.h"
+#include "store/time_slice.h"
 
 namespace tabella::journal {
 
@@ -40,6 +41,7 @@ class Replay {
   std::optional<Continuity> continuity_;
   std::optional<uint64_t> at_;  // where to read on; nothing: the end
   bool begun_ = false;
+  store::TimeSlice slice_;
 };
 
 }  // namespace tabella::journal

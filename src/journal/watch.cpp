@@ -51,10 +51,10 @@ class Watch::Registration {
     const std::lock_guard lock(watch_.mutex_);
     auto& waiters = list();
     waiters.erase(at_);
-    // Neither entities nor journals that nobody has heard of stay behind.
+    // Neither entities nor journals that nobody waits for stay behind.
     const auto watched = watch_.journals_.find(entity_.journal);
     if (waiters.empty() && !entity_.pid.empty()) watched->second.entities.erase(entity_.pid);
-    if (watched->second.last == 0 && !watched->second.anyone()) watch_.journals_.erase(watched);
+    if (!watched->second.anyone()) watch_.journals_.erase(watched);
   }
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
@@ -62,9 +62,7 @@ class Watch::Registration {
   bool has_news(uint64_t known) {
     const std::lock_guard lock(watch_.mutex_);
     if (watch_.stopping_) return true;
-    const auto number =
-        entity_.pid.empty() ? watch_.journals_[entity_.journal].last : watch_.numbers_.of(entity_);
-    return number > known;
+    return (entity_.pid.empty() ? watch_.positions_ : watch_.numbers_).of(entity_) > known;
   }
 
  private:
@@ -101,9 +99,9 @@ void Watch::appended(const Entity& entity, uint64_t highest) {
 
 void Watch::placed(const std::string& journal, uint64_t last) {
   const std::lock_guard lock(mutex_);
-  auto& watched = journals_[journal];
-  watched.last = std::max(watched.last, last);
-  wake(watched.waiters, last);
+  positions_.note({.journal = journal, .pid = {}}, last);
+  const auto watched = journals_.find(journal);
+  if (watched != journals_.end()) wake(watched->second.waiters, last);
 }
 
 awaitable<void> Watch::wait_for_event(Entity entity, uint64_t known, milliseconds at_most) {

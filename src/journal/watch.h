@@ -50,8 +50,7 @@ class Watch {
   class Registration;
   using Waiters = std::list<std::shared_ptr<Waiter>>;
   struct Watched {
-    uint64_t last = 0;  // the last position that was heard of
-    Waiters waiters;
+    Waiters waiters;                                               // for its positions
     std::unordered_map<std::string, Waiters, KeyedHash> entities;  // by pid
 
     bool anyone() const { return !waiters.empty() || !entities.empty(); }
@@ -67,8 +66,9 @@ class Watch {
   const bool shared_;
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
-  std::map<std::string, Watched> journals_;  // guarded by mutex_
+  std::map<std::string, Watched> journals_;  // that somebody waits for; guarded by mutex_
   RecentNumbers numbers_;                    // guarded by mutex_
+  RecentNumbers positions_{1'000};           // the last ones of journals, without a pid; guarded by mutex_
 };
 
 }  // namespace tabella::journal

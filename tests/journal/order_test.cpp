@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "journal/continuity.h"
+#include "journal/event_attributes.h"
 #include "journal/order_fixture.h"
 
 namespace tabella::journal {
@@ -89,6 +91,61 @@ TEST(OrderState, SequenceNumbersAreComparedAsNumbers) {
   EXPECT_LT(compare_sequences("000", "1"), 0);
 }
 
+// Rows of a batch that another program has written, one after the other.
+class ForeignBatch : public testing::TestWithParam<Direction> {
+ protected:
+  static Event row(uint64_t number, uint64_t index, uint64_t last, size_t bytes) {
+    const EventAttributes names{.payload = "event", .message = "pay"};
+    return {store::Row()
+                .set("event", store::Binary{std::string(bytes, 'x')})
+                .set(std::string(event_attributes::kBatchIndex), index)
+                .set(std::string(event_attributes::kBatchLast), last),
+            number, names};
+  }
+  // How many are shown once each of them was taken, without the places that are missing.
+  std::vector<size_t> take_all(uint64_t count, size_t bytes, const std::set<uint64_t>& missing = {}) {
+    const bool forward = GetParam() == Direction::forward;
+    Continuity continuity(forward ? 1 : count, 1, GetParam(), Holes::refuse);
+    std::vector<Event> shown;
+    std::vector<size_t> sizes;
+    for (uint64_t i = 0; i < count; ++i) {
+      const auto index = forward ? i : count - 1 - i;
+      if (missing.contains(index)) continue;
+      auto event = row(index + 1, index, count - 1, bytes);
+      if (!continuity.take(event, shown)) break;
+      sizes.push_back(shown.size());
+    }
+    return sizes;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Read, ForeignBatch, testing::Values(Direction::forward, Direction::backward),
+                         [](const auto& info) {
+                           return info.param == Direction::forward ? "Forward" : "Backward";
+                         });
+
+TEST_P(ForeignBatch, IsHeldBackUntilItIsWhole) {
+  EXPECT_EQ(take_all(3, 10), (std::vector<size_t>{0, 0, 3}));
+  EXPECT_EQ(take_all(4, 10, {1, 2}), (std::vector<size_t>{0, 0}));
+}
+
+TEST_P(ForeignBatch, IsShownAsItComesWhereItIsTooLargeToBeHeldBack) {
+  const auto shown = take_all(16, 8'000'000);
+  ASSERT_EQ(shown.size(), 16u);
+  EXPECT_EQ(shown[1], 0u);
+  for (size_t i = 8; i < 16; ++i) EXPECT_EQ(shown[i], i + 1);
+  // What is missing behind that is a hole; before it the batch is known not to be whole.
+  const std::set<uint64_t> late{GetParam() == Direction::forward ? 12u : 3u};
+  EXPECT_EQ(take_all(16, 8'000'000, late).size(), 12u);
+  const std::set<uint64_t> early{GetParam() == Direction::forward ? 2u : 13u};
+  EXPECT_EQ(take_all(16, 8'000'000, early), std::vector<size_t>(15, 0));
+}
+
+TEST_P(ForeignBatch, IsNotBelievedToHaveAnyNumberOfRows) {
+  EXPECT_EQ(take_all(3'000, 1).back(), 3'000u);
+  EXPECT_EQ(take_all(50'000, 1).front(), 1u);
+}
+
 class JournalOrder : public testing::TestWithParam<const char*>, protected OrderFixture {
  protected:
   JournalOrder() : OrderFixture(std::string_view(GetParam()) == "blocks") {}
@@ -98,6 +155,10 @@ class JournalOrder : public testing::TestWithParam<const char*>, protected Order
     for (int i = 0; i < rounds; ++i)
       append(fmt::format("cart|{}", i % 5), static_cast<uint64_t>(i % 7 + 1),
              i % 3 == 0 ? TagsOf(even_ones) : TagsOf());
+  }
+  std::string open_shard() {
+    const auto streams = run(engine_.list_streams({.table = "heads", .start = {}})).value().streams;
+    return run(engine_.describe_stream({.arn = streams.back().arn})).value().shards.back().id;
   }
   static std::vector<std::string> even_ones(uint64_t number) {
     return number % 2 == 0 ? std::vector<std::string>{"even"} : std::vector<std::string>();
@@ -163,6 +224,60 @@ TEST_P(JournalOrder, JournalsHaveOrdersOfTheirOwn) {
   expect_each_once();
   EXPECT_EQ(run(order_.last("bank")).value(), 5u);
   EXPECT_EQ(run(journal_.heads().journals()).value(), (std::vector<std::string>{"bank", "shop"}));
+}
+
+TEST_P(JournalOrder, WhatWasDeletedBeforeItsHeadWasMadeHasNoPositions) {
+  const auto adopt = [&](const std::string& pid, uint64_t highest, uint64_t deleted_to) {
+    ASSERT_TRUE(run(engine_.update_item(store::Update("heads", Heads::key_of({.journal = "shop", .pid = pid}))
+                                            .set(head_attributes::kHighest, highest)
+                                            .set(head_attributes::kDeletedTo, deleted_to))));
+  };
+  adopt("some", 900'000'000'000'000, 899'999'999'999'998);
+  adopt("all", 900'000'000'000'000, 900'000'000'000'000);
+  append("a", 1);
+  place(records());
+  EXPECT_EQ(runs(), (Runs{{.position = 1, .pid = "some", .number = 899'999'999'999'999, .count = 2},
+                          {.position = 3, .pid = "a", .number = 1}}));
+}
+
+TEST_P(JournalOrder, AJournalWithVeryMuchToPlaceLeavesTheOthersTheirTurns) {
+  const Entity other{.journal = "bank", .pid = "a"};
+  ASSERT_TRUE(run(engine_.update_item(
+      store::Update("heads", Heads::key_of(other)).set(head_attributes::kHighest, 900'000'000'000'000))));
+  append_some();
+  UnreliableStore store(engine_);
+  store.fate = [](int n) { return n > 100 ? Fate::not_sent : Fate::well; };
+  EXPECT_FALSE(handle(*placement(store), records()));
+  expect_each_once();
+  EXPECT_GT(run(order_.last("bank")).value(), 500'000u);
+}
+
+TEST_P(JournalOrder, HeadsAndTagsThatBreakTheLimitsAreLeftOut) {
+  for (const auto& entity : {Entity{.journal = std::string(1000, 'j'), .pid = "a"},
+                             Entity{.journal = "shop", .pid = std::string(950, 'p')},
+                             Entity{.journal = "shop", .pid = "line\nbreak"}})
+    ASSERT_TRUE(run(engine_.update_item(
+        store::Update("heads", Heads::key_of(entity)).set(head_attributes::kHighest, 5))));
+  append("a", 2, [](uint64_t number) {
+    return std::vector<std::string>{"good", std::string(number == 1 ? 5'000 : 128, 't')};
+  });
+  place(records());
+  expect_each_once();
+  EXPECT_EQ(read(100, {.tag = "good"}), (std::vector<std::string>{"1 a/1", "2 a/2"}));
+  EXPECT_EQ(read(100, {.tag = std::string(128, 't')}), (std::vector<std::string>{"2 a/2"}));
+}
+
+TEST_P(JournalOrder, ManyJournalsOneAfterTheOther) {
+  const auto placements = placement(engine_);
+  for (int round = 1; round <= 2; ++round) {
+    for (int i = 0; i < 1'500; ++i) {
+      const Entity entity{.journal = fmt::format("journal-{}", i), .pid = "a"};
+      ASSERT_TRUE(run(engine_.update_item(
+          store::Update("heads", Heads::key_of(entity)).set(head_attributes::kHighest, round))));
+    }
+    EXPECT_TRUE(handle(*placements, records()));
+  }
+  for (int i = 0; i < 1'500; ++i) EXPECT_EQ(run(order_.last(fmt::format("journal-{}", i))).value(), 2u);
 }
 
 TEST_P(JournalOrder, WhoeverIsKilledBetweenTransactionsIsContinued) {
@@ -384,25 +499,33 @@ TEST_P(JournalOrder, AMissingOrDamagedRowIsAnErrorThatSaysWhere) {
             "the row of shop#all#0 at position 7 cannot be read: its bytes are damaged");
 }
 
-TEST_P(JournalOrder, MarksOfShardsAreForgottenOnceTheirRecordsAreGone) {
+TEST_P(JournalOrder, MarksAreForgottenOnceTheirShardsAreGone) {
   const auto marks = [&] {
     const auto row = run(engine_.get_item({.table = "order", .key = order_key("shop"), .consistent = true}));
-    std::vector<std::string> names;
-    for (const auto& [shard, mark] : state_of(row.value().item).marks) names.push_back(shard);
+    std::set<std::string> names;
+    for (const auto& [shard, mark] : state_of(row.value().item).marks) names.insert(shard);
     return names;
   };
+  const auto there = open_shard();
   append("a", 1);
-  place(records(), "old");
-  clock_.advance(std::chrono::hours(47));
+  const auto first = records();
+  place(first, "gone");
   append("b", 1);
-  const auto all = records();
-  place(std::span(all).last(1), "new");
-  EXPECT_EQ(marks(), (std::vector<std::string>{"new", "old"}));
-  clock_.advance(std::chrono::hours(2));
+  const auto second = records();
+  place(std::span(second).last(1), there);
+  clock_.advance(std::chrono::hours(23));
   append("b", 1);
-  const auto more = records();
+  auto more = records();
   place(std::span(more).last(1), "new");
-  EXPECT_EQ(marks(), std::vector<std::string>{"new"});
+  EXPECT_EQ(marks(), (std::set<std::string>{"gone", there, "new"}));
+  // A store that was closed for long has its records for a while when it is opened, however old they are.
+  clock_.advance(std::chrono::hours(72));
+  append("c", 1);
+  more = records();
+  place(std::span(more).last(1), "newer");
+  EXPECT_EQ(marks(), (std::set<std::string>{there, "newer"}));
+  place(std::span(second).last(1), there);
+  expect_each_once();
 }
 
 TEST_P(JournalOrder, WhoeverIsToldHearsOfEachLastPosition) {

@@ -437,6 +437,12 @@ class Orders(OnOneServer):
 
 
 class LiveOnes(OnOneServer):
+    def processor_time(self):
+        """Of the server, in seconds."""
+        with open(f"/proc/{self.server.process.pid}/stat") as stat:
+            user, system = stat.read().rsplit(")", 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def test_an_entity_from_now_on_and_from_a_number(self):
         path = f"{self.journal}/told"
         self.server.append(path, 1, 2, 3)
@@ -481,6 +487,20 @@ class LiveOnes(OnOneServer):
             self.server.append(f"{self.journal}/unborn", "hello")
             self.assertEqual(entity.next()[1]["data"], "hello")
             self.assertEqual(everything.next()[1]["data"], "hello")
+
+    def test_somebody_who_waits_behind_deleted_events_costs_nothing(self):
+        path = f"{self.journal}/emptied"
+        self.server.append(path, 1, 2, 3)
+        self.server.call("DELETE", f"/journal/{path}/events?to=3")
+        with self.server.live(f"{path}/events/live", **{"from": 1}) as live:
+            used = []
+            for _ in range(3):
+                before = self.processor_time()
+                time.sleep(1)
+                used.append(self.processor_time() - before)
+            self.assertLess(min(used), 0.2)
+            self.server.append(path, 4)
+            self.assertEqual(live.next()[0], 4)
 
     def test_many_events_reach_many_readers(self):
         readers = [self.server.live(f"{self.journal}/busy/events/live", **{"from": 1}) for _ in range(3)] + [self.server.live(f"{self.journal}/all/live", after=0) for _ in range(3)]
