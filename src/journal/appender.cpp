@@ -23,7 +23,7 @@ constexpr size_t kMostTransaction = 3'500'000;  // bytes; DynamoDB takes 4 MB in
 constexpr size_t kMostEvent = 350 * 1024;       // an item has 400 KB, with its keys and what we note down
 constexpr size_t kMostTags = 20;
 constexpr size_t kMostName = 1024;
-constexpr size_t kMostBatchId = 1000;  // it is part of a sort key
+constexpr size_t kMostBatchId = 256;
 constexpr const char* kCondition = "ConditionalCheckFailed";
 
 size_t weight_of(const NewEvent& event) {
@@ -88,8 +88,9 @@ std::string problem_with(const Append& append) {
   if (bytes > Journal::kMostBytes)
     return fmt::format("the events have {} bytes together; an append may have {}", bytes,
                        Journal::kMostBytes);
-  if (append.batch_id.size() > kMostBatchId || !is_valid_utf8(append.batch_id))
-    return fmt::format("a batch id is UTF-8 of at most {} bytes", kMostBatchId);
+  if (append.batch_id.size() > kMostBatchId)
+    return fmt::format("the batch id has more than {} bytes", kMostBatchId);
+  if (!is_valid_utf8(append.batch_id)) return "the batch id is no UTF-8";
   if (append.epoch.value_or(0) > Journal::kHighestEpoch)
     return fmt::format("an epoch is at most {}: take one with POST …/epoch", Journal::kHighestEpoch);
   if (append.time_to_live && *append.time_to_live <= std::chrono::seconds(0))
