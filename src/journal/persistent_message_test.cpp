@@ -52,7 +52,7 @@ TEST(PersistentMessage, IsReadWithWhatIsNeededOfIt) {
 }
 
 TEST(PersistentMessage, IsReadAsAkkaSoldPluginsHaveLeftIt) {
-  // The bytes that Akka's own tests of its old form have.
+  // A message of Akka's old form, as MessageFormats.proto has it.
   const std::string java(
       "\xac\xed\x00\x05t\x00\x06"
       "a-0001",

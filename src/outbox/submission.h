@@ -45,7 +45,7 @@ class SubmissionHost {
 
   Outbox& outbox_;
   Composer& composer_;
-  const net::Outbound& outbound_;  // whose rules callbacks keep
+  const net::Outbound& outbound_;               // whose rules callbacks keep
   std::optional<access::PasswordCheck> check_;  // of their passwords; nothing: everybody may log in
 };
 
