@@ -7,9 +7,9 @@
 
 #include "base/ids.h"
 #include "journal/order_rows.h"
-#include "journal/turn.h"
 #include "store/pause.h"
 #include "store/time_slice.h"
+#include "store/turns.h"
 
 namespace tabella::journal {
 
@@ -38,7 +38,7 @@ bool lost_a_race(const store::Error& error) {
 }  // namespace
 
 struct Placement::Kept {
-  Turns turns;                      // shards of this process do not race each other
+  store::Turns turns;               // shards of this process do not race each other
   std::optional<OrderState> state;  // as it was written last; its condition tells if it is so no more
 };
 
