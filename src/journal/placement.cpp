@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "journal/order_rows.h"
-#include "journal/turn.h"
 #include "store/pause.h"
 #include "store/time_slice.h"
+#include "store/turns.h"
 
 namespace tabella::journal {
 
@@ -85,7 +85,7 @@ Async<std::set<std::string>> find_shards(store::Store& store, std::string table)
 }  // namespace
 
 struct Placement::Kept {
-  Turns turns;                      // shards of this process do not race each other
+  store::Turns turns;               // shards of this process do not race each other
   std::optional<OrderState> state;  // as it was written last; its condition tells if it is so no more
 };
 

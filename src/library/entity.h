@@ -27,7 +27,7 @@
 
 #include "library/failure.h"
 #include "library/history.h"
-#include "library/turns.h"
+#include "store/turns.h"
 
 namespace tabella {
 
@@ -170,7 +170,7 @@ class Entity {
   }
 
   const EntityKind<State, Event>& kind_;
-  Turns turns_;
+  store::Turns turns_;
   History history_;  // with the state: of whose turn it is
   State state_;
 };

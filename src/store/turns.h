@@ -3,16 +3,16 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 
 #include <boost/asio/awaitable.hpp>
 
-namespace tabella {
+namespace tabella::store {
 
-// Thread-safe. Outlives those who wait and those whose turn it is.
+// Thread-safe. Outlives those who wait and those whose turn it is; they may be destroyed with their
+// io_context, once its threads have ended.
 class Turns {
  public:
   // Ends when it is destroyed.
@@ -29,18 +29,18 @@ class Turns {
     Turns* turns_;
   };
 
-  // Comes back, on the caller's executor, once it is the caller's turn.
+  // Comes back, on the caller's executor, once it is the caller's turn. Throws where it is cancelled.
   boost::asio::awaitable<Turn> take();
 
  private:
-  using Resume = std::move_only_function<void()>;
+  struct Waiter;
 
-  bool take_or_wait(Resume& resume);
+  bool has_turn(const Waiter& waiter);
   void end();
 
   std::mutex mutex_;
-  bool taken_ = false;          // guarded by mutex_, and so is:
-  std::deque<Resume> waiting_;  // each resumes its coroutine
+  bool taken_ = false;                         // guarded by mutex_, and so is:
+  std::deque<std::weak_ptr<Waiter>> waiting_;  // each is its coroutine's
 };
 
-}  // namespace tabella
+}  // namespace tabella::store
