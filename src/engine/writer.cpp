@@ -461,7 +461,8 @@ void Writer::publish(const WriteContext& context) {
 }
 
 // One post per executor wakes all of its callers. It owns them: should the executor end before it runs, they
-// end with it.
+// end with it. It also has what keeps the executor from running out of work, which would else be let go here,
+// when the callers may have gone already and their threads with them.
 void Writer::resume_callers(const std::vector<Job*>& jobs) {
   using Waiting = std::vector<std::move_only_function<void()>>;
   std::vector<std::pair<asio::any_io_executor, Waiting>> by_executor;
@@ -471,10 +472,12 @@ void Writer::resume_callers(const std::vector<Job*>& jobs) {
     if (at == by_executor.end()) at = by_executor.insert(at, {job->executor, Waiting()});
     at->second.push_back(std::move(job->resume));
   }
-  for (auto& [executor, waiting] : by_executor)
-    asio::post(executor, [resumed = std::move(waiting)]() mutable {
+  for (auto& [executor, waiting] : by_executor) {
+    const auto untracked = asio::prefer(executor, asio::execution::outstanding_work.untracked);
+    asio::post(untracked, [kept = std::move(executor), resumed = std::move(waiting)]() mutable {
       for (auto& resume : resumed) resume();
     });
+  }
 }
 
 }  // namespace tabella::engine
