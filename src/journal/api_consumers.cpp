@@ -71,8 +71,9 @@ void answer_moved(net::Call& call, const store::Result<std::optional<Refused>>& 
     case Refused::lease_lost:
     case Refused::all_held:
       return call.refuse(409, "the lease has ended, and somebody else may have it: read again");
-    case Refused::behind:
-      return call.refuse(409, "there is no such position yet: acknowledge the one that came with the events");
+    case Refused::beyond:
+      return call.refuse(409,
+                         "so far no events were handed out: acknowledge the position that came with them");
   }
 }
 
@@ -103,8 +104,9 @@ void Api::add_consumer_routes(Routes& routes) {
   routes.add({.method = "POST",
               .path = one + "/acknowledge",
               .scope = "journal:write",
-              .summary = "Moves the checkpoint: all events up to a position are done",
-              .body = R"({"lease": "…", "position": 17})"},
+              .summary = "Moves the checkpoint: all events up to a position are done. Once all are that were "
+                         "handed out, the part is given back unless it is to be kept",
+              .body = R"({"lease": "…", "position": 17, "keep": false})"},
              &Api::acknowledge);
   routes.add({.method = "POST",
               .path = one + "/release",
@@ -280,15 +282,16 @@ awaitable<void> Api::refuse_read(Call& call, Consumer consumer) {
 awaitable<void> Api::acknowledge(Call& call) {
   const auto journal = journal_of(call);
   const auto name = consumer_of(call);
-  auto body = call.json(R"({"lease": "…", "position": 17})");
+  auto body = call.json(R"({"lease": "…", "position": 17, "keep": false})");
   if (call.answered()) co_return;
   const auto lease = body->text("lease");
   if (!body->any("position")) call.refuse(400, "position is missing");
   const auto position = body->number("position", 0, 0, kLastNumber);
+  const bool keep = body->flag("keep", false);
   body->no_others();
   if (call.answered()) co_return;
-  answer_moved(
-      call, co_await parts_.consumers.acknowledge(*journal, *name, lease, static_cast<uint64_t>(position)));
+  answer_moved(call, co_await parts_.consumers.acknowledge(*journal, *name, lease,
+                                                           static_cast<uint64_t>(position), keep));
 }
 
 awaitable<void> Api::release(Call& call) {

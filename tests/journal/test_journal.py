@@ -572,7 +572,7 @@ class NamedConsumers(OnOneServer):
             seen += [event["position"] for event in again["events"]]
         self.assertEqual(seen, list(range(1, 26)))
         shown = self.consumer("mails", method="GET")
-        self.assertEqual((shown["lag"], shown["parts"][0]["checkpoint"], shown["parts"][0]["holder"]), (0, 25, "one"))
+        self.assertEqual((shown["lag"], shown["parts"]), (0, [{"part": 0, "checkpoint": 25, "lag": 0}]), "acknowledged, and nobody's again")
         self.assertEqual([(one["name"], one["parts"], one["lag"]) for one in self.server.read(f"{self.journal}/consumers")["consumers"]], [("mails", 1, 0)])
         self.assertEqual(self.consumer("mails", "/move", {"position": 20}), {})
         self.assertEqual(self.consumer("mails", method="GET")["lag"], 5)
@@ -620,6 +620,32 @@ class NamedConsumers(OnOneServer):
             self.consumer("parts", "/acknowledge", {"lease": got["lease"], "position": got["position"]})
         self.assertNotIn("lease", self.consumer("parts", "/read", {"holder": "one"}), "nothing new, nothing held")
         self.assertEqual(self.consumer("parts", method="GET")["lag"], 0)
+
+    def test_those_who_come_later_get_their_share(self):
+        for n in range(80):
+            self.server.append(f"{self.journal}/{n % 40}-is-an-entity", n)
+        self.server.wait_for_position(self.journal, 80)
+        self.consumer("late", body={"parts": 4}, method="PUT", expect=201)
+        had = set()
+        while len(had) < 4:
+            got = self.consumer("late", "/read", {"holder": "one", "limit": 1})
+            had.add(got["part"])
+            self.consumer("late", "/acknowledge", {"lease": got["lease"], "position": got["position"]})
+        at_work = [self.consumer("late", "/read", {"holder": holder, "limit": 1}) for holder in ("one", "two", "three")]
+        self.assertEqual(len({got["part"] for got in at_work}), 3)
+        self.assertEqual([len(got["events"]) for got in at_work], [1, 1, 1])
+        for got in at_work:
+            self.consumer("late", "/acknowledge", {"lease": got["lease"], "position": got["position"], "keep": True})
+        self.assertEqual(sorted(part["holder"] for part in self.consumer("late", method="GET")["parts"] if "holder" in part), ["one", "three", "two"])
+
+    def test_no_more_is_acknowledged_than_was_handed_out(self):
+        self.fill(5)
+        self.consumer("greedy", body={}, method="PUT", expect=201)
+        got = self.consumer("greedy", "/read", {"holder": "one", "limit": 2})
+        refused = self.consumer("greedy", "/acknowledge", {"lease": got["lease"], "position": 5}, expect=409)
+        self.assertIn("handed out", refused["error"])
+        self.assertEqual(self.consumer("greedy", method="GET")["lag"], 5)
+        self.consumer("greedy", "/acknowledge", {"lease": got["lease"], "position": 2})
 
     def test_a_tag_and_where_it_begins(self):
         self.fill(5, tags=["old"])
