@@ -22,6 +22,11 @@ constexpr int64_t kMostToConsumer = 1000;
 constexpr milliseconds kShortestLease{1'000};
 constexpr milliseconds kLongestLease{3'600'000};
 constexpr milliseconds kLongestWait{60'000};
+// Whoever waits for a part that somebody else holds looks so often whether it was given back: by which
+// process nobody knows.
+constexpr milliseconds kLookForParts{500};
+// More than any position.
+constexpr uint64_t kNoPosition = uint64_t{1} << 63;
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && printable(text) == text;
@@ -214,8 +219,12 @@ store::Async<std::variant<Delivery, Refused>> Api::read_or_wait(Consumer consume
                       co_await parts_.consumers.read(consumer.journal, consumer.name, holder, limit, lease));
     const auto* delivery = std::get_if<Delivery>(&read);
     const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
-    if (!delivery || !delivery->events.empty() || stopping_ || left <= milliseconds{0}) co_return read;
-    co_await parts_.watch.wait_for_position(consumer.journal, delivery->last, left);
+    const bool come_to_nothing =
+        delivery ? delivery->events.empty() : std::get<Refused>(read) == Refused::all_held;
+    if (!come_to_nothing || stopping_ || left <= milliseconds{0}) co_return read;
+    const bool for_a_part = !delivery || delivery->some_held;
+    co_await parts_.watch.wait_for_position(consumer.journal, delivery ? delivery->last : kNoPosition,
+                                            for_a_part ? std::min(left, kLookForParts) : left);
   }
 }
 
@@ -267,6 +276,7 @@ awaitable<void> Api::refuse_read(Call& call, Consumer consumer) {
   if (!*found) co_return call.refuse(404, "there is no such consumer");
   const auto parts = co_await parts_.consumers.parts(**found);
   if (!parts) co_return house::refuse(call, parts.error());
+  call.response.add_header("Retry-After", "1");
   JsonObjectWriter answer(call.answer_json(409));
   answer.string("error", "others hold all parts of this consumer: try again when a lease has ended");
   JsonArrayWriter held(answer.key("held_by"));

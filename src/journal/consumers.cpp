@@ -234,6 +234,7 @@ Async<std::variant<Delivery, Refused>> Consumers::read(std::string journal, std:
   std::erase_if(rows,
                 [&](const PartRow& row) { return row.part >= found->parts || !row.can_be_had(holder, now); });
   if (rows.empty()) co_return Refused::all_held;
+  const bool some_held = rows.size() < static_cast<size_t>(found->parts);
   // Those that it has first; of the others each begins elsewhere, so that they do not all want the same.
   const auto shift = static_cast<int>(random_bits() % static_cast<uint64_t>(found->parts));
   std::ranges::sort(rows, {}, [&](const PartRow& row) {
@@ -260,6 +261,7 @@ Async<std::variant<Delivery, Refused>> Consumers::read(std::string journal, std:
                        .last = page.last};
   }
   if (lost == rows.size()) co_return Refused::all_held;
+  delivery.some_held = some_held || lost > 0;
   co_return delivery;
 }
 

@@ -46,8 +46,9 @@ struct Delivery {
   int part = 0;
   std::string lease;  // to acknowledge with
   std::vector<Placed> events;
-  uint64_t position = 0;  // what to acknowledge once all of them are handled
-  uint64_t last = 0;      // the last position there was: more may come behind it
+  uint64_t position = 0;   // what to acknowledge once all of them are handled
+  uint64_t last = 0;       // the last position there was: more may come behind it
+  bool some_held = false;  // others hold parts, which may have news
 };
 
 // Why an acknowledgement or a read was refused. `beyond`: more is acknowledged than was handed out.

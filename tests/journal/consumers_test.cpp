@@ -95,6 +95,19 @@ TEST_F(JournalConsumers, WhatIsNotAcknowledgedComesAgain) {
   const auto none = deliver("one");
   EXPECT_TRUE(none.events.empty());
   EXPECT_EQ(none.lease, "");
+  EXPECT_FALSE(none.some_held);
+}
+
+TEST_F(JournalConsumers, WithoutNewsItSaysWhetherOthersHoldParts) {
+  append("a", 2);
+  place(records());
+  create("mailer", 2);
+  const auto first = deliver("one", 1);
+  const auto second = deliver("two");
+  EXPECT_TRUE(second.events.empty());  // all are of one entity
+  EXPECT_TRUE(second.some_held);
+  EXPECT_FALSE(acknowledge(first, first.position));
+  EXPECT_EQ(positions(deliver("two")), (std::vector<uint64_t>{2}));
 }
 
 TEST_F(JournalConsumers, APartIsReadByOneUntilItsLeaseEnds) {

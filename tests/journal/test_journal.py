@@ -666,6 +666,28 @@ class NamedConsumers(OnOneServer):
             self.assertEqual([event["data"] for event in waiting.result(50)["events"]], ["at last"])
         self.assertEqual(self.consumer("patient", method="GET")["parts"][0]["holder"], "one")
 
+    def test_a_read_waits_for_a_part_that_others_hold(self):
+        self.fill(6)
+        for name, parts in (("alone", 1), ("beside-empty-parts", 32)):
+            self.consumer(name, body={"parts": parts}, method="PUT", expect=201)
+            holding = []
+            while sum(len(got["events"]) for got in holding) < 6:
+                holding.append(self.consumer(name, "/read", {"holder": f"one-{len(holding)}", "lease": "1h"}))
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(self.consumer, name, "/read", {"holder": "two", "wait": "60s"})
+                wait_until(lambda: self.server.metric("tabella_journal_live_readers") >= 1)
+                self.assertFalse(waiting.done())
+                self.consumer(name, "/release", {"lease": holding[0]["lease"]})
+                self.assertEqual(waiting.result(50)["events"], holding[0]["events"])
+
+    def test_a_read_waits_for_the_end_of_a_lease(self):
+        self.fill(2)
+        self.consumer("dead", body={}, method="PUT", expect=201)
+        mine = self.consumer("dead", "/read", {"holder": "one", "lease": "1s"})
+        self.assertEqual(self.consumer("dead", "/read", {"holder": "two", "wait": "60s"})["events"], mine["events"])
+        response, content = self.server.request("POST", f"/journal/{self.journal}/consumers/dead/read", json.dumps({"holder": "three", "wait": "10ms"}))
+        self.assertEqual((response.status, response.getheader("Retry-After")), (409, "1"), content)
+
     def test_what_consumers_refuse(self):
         path = f"{self.journal}/consumers/c"
         for body, words in (({"from": "middle"}, "from"), ({"from": -1}, "from"), ({"parts": 0}, "parts"), ({"parts": 33}, "parts"), ({"tag": "x" * 129}, ""),
