@@ -65,6 +65,40 @@ uint64_t lag_of(const std::vector<ConsumerPart>& parts) {
   return lag;
 }
 
+// What a consumer is to be. No body, as it is with all that is usual.
+struct ToCreate {
+  std::string tag;
+  int parts = 1;
+  uint64_t from = 0;
+  bool from_end = false;
+};
+
+ToCreate read_to_create(net::Call& call) {
+  ToCreate wanted;
+  if (call.request.body.empty()) return wanted;
+  auto body = call.json(R"({"from": "start"|"end"|N, "tag": "…", "parts": 1})");
+  if (!body) return wanted;
+  wanted.tag = body->text("tag", "");
+  wanted.parts = static_cast<int>(body->number("parts", 1, 1, Consumers::kMostParts));
+  const auto from = body->any("from");
+  if (from && from->kind() == JsonValue::Kind::string) {
+    wanted.from_end = from->string() == "end";
+    if (!wanted.from_end && from->string() != "start")
+      call.refuse(400, "from: expected start, end or a position");
+  } else {
+    wanted.from = static_cast<uint64_t>(body->number("from", 0, 0, kLastNumber));
+  }
+  body->no_others();
+  if (!wanted.tag.empty())
+    if (const auto problem = problem_with_tag(wanted.tag); !problem.empty()) call.refuse(400, problem);
+  return wanted;
+}
+
+std::string description_of(const std::string& tag, int parts) {
+  return fmt::format("{} with {} part{}", tag.empty() ? "of all events" : fmt::format("of the tag {}", tag),
+                     parts, parts == 1 ? "" : "s");
+}
+
 void answer_moved(net::Call& call, const store::Result<std::optional<Refused>>& refused) {
   if (!refused) return house::refuse(call, refused.error());
   if (!*refused) {
@@ -94,7 +128,9 @@ void Api::add_consumer_routes(Routes& routes) {
       {.method = "PUT",
        .path = one,
        .scope = "journal:write",
-       .summary = "Makes a consumer: a reader that remembers how far it is. 200: there was one already",
+       .summary =
+           "Makes a consumer: a reader that remembers how far it is. 200: there was one already, which "
+           "stays where it is; 409: with another tag or number of parts",
        .body = R"({"from": "start", "tag": "accounts", "parts": 1})"},
       &Api::create_consumer);
   routes.add({"GET", one, "journal:read", "Shows a consumer, its parts, who holds them, and its lag"},
@@ -159,28 +195,29 @@ awaitable<void> Api::list_consumers(Call& call) {
 awaitable<void> Api::create_consumer(Call& call) {
   const auto journal = journal_of(call);
   const auto name = consumer_of(call);
-  auto body = call.json(R"({"from": "start"|"end"|N, "tag": "…", "parts": 1})");
+  auto wanted = read_to_create(call);
   if (call.answered()) co_return;
-  Consumer consumer{
-      .journal = *journal, .name = *name, .tag = body->text("tag", ""), .created = parts_.clock.now()};
-  consumer.parts = static_cast<int>(body->number("parts", 1, 1, Consumers::kMostParts));
-  const auto from = body->any("from");
-  const bool by_word = from && from->kind() == JsonValue::Kind::string;
-  if (by_word && from->string() != "start" && from->string() != "end")
-    call.refuse(400, "from: expected start, end or a position");
-  uint64_t position = by_word ? 0 : static_cast<uint64_t>(body->number("from", 0, 0, kLastNumber));
-  body->no_others();
-  if (!consumer.tag.empty())
-    if (const auto problem = problem_with_tag(consumer.tag); !problem.empty()) call.refuse(400, problem);
-  if (call.answered()) co_return;
-  if (by_word && from->string() == "end") {
+  if (wanted.from_end) {
     const auto last = co_await parts_.order.last(*journal);
     if (!last) co_return house::refuse(call, last.error());
-    position = *last;
+    wanted.from = *last;
   }
-  const auto made = co_await parts_.consumers.create(consumer, position);
+  const Consumer consumer{.journal = *journal,
+                          .name = *name,
+                          .tag = wanted.tag,
+                          .parts = wanted.parts,
+                          .created = parts_.clock.now()};
+  const auto made = co_await parts_.consumers.create(consumer, wanted.from);
   if (!made) co_return house::refuse(call, made.error());
-  call.answer_json(*made ? 201 : 200) = "{}";
+  const auto found = co_await parts_.consumers.find(*journal, *name);
+  if (!found) co_return house::refuse(call, found.error());
+  if (!*found) co_return call.refuse(409, "somebody else removes this consumer: try again");
+  if ((*found)->tag != wanted.tag || (*found)->parts != wanted.parts)
+    co_return call.refuse(
+        409, fmt::format("there is a consumer of this name already, {}, and not {}: DELETE it first",
+                         description_of((*found)->tag, (*found)->parts),
+                         description_of(wanted.tag, wanted.parts)));
+  co_await answer_consumer(call, *made ? 201 : 200, **found);
 }
 
 awaitable<void> Api::show_consumer(Call& call) {
@@ -190,10 +227,14 @@ awaitable<void> Api::show_consumer(Call& call) {
   const auto consumer = co_await parts_.consumers.find(*journal, *name);
   if (!consumer) co_return house::refuse(call, consumer.error());
   if (!*consumer) co_return call.refuse(404, "there is no such consumer");
-  const auto parts = co_await parts_.consumers.parts(**consumer);
+  co_await answer_consumer(call, 200, **consumer);
+}
+
+awaitable<void> Api::answer_consumer(Call& call, int status, Consumer consumer) {
+  const auto parts = co_await parts_.consumers.parts(consumer);
   if (!parts) co_return house::refuse(call, parts.error());
-  JsonObjectWriter answer(call.answer_json());
-  write_consumer(answer, **consumer);
+  JsonObjectWriter answer(call.answer_json(status));
+  write_consumer(answer, consumer);
   answer.number("lag", static_cast<int64_t>(lag_of(*parts)));
   JsonArrayWriter list(answer.key("parts"));
   for (const auto& part : *parts) write_part(list.element(), part);

@@ -557,9 +557,10 @@ class NamedConsumers(OnOneServer):
 
     def test_one_reader_from_start_to_end(self):
         self.fill(25)
-        self.consumer("mails", body={"from": "start"}, method="PUT", expect=201)
-        self.consumer("mails", body={"from": "end"}, method="PUT", expect=200)
+        made = self.consumer("mails", body={"from": "start"}, method="PUT", expect=201)
         shown = self.consumer("mails", method="GET")
+        self.assertEqual(made, shown)
+        self.assertEqual(self.consumer("mails", body={"from": "end"}, method="PUT", expect=200), shown, "which stays where it is")
         self.assertEqual((shown["lag"], shown["parts"][0]["checkpoint"]), (25, 0))
         seen = []
         while True:
@@ -657,6 +658,17 @@ class NamedConsumers(OnOneServer):
         self.assertEqual([event["position"] for event in self.consumer("from-3", "/read", {"holder": "a"})["events"]], [4, 5, 6, 7, 8])
         self.assertEqual(self.consumer("red", method="GET")["tag"], "red")
 
+    def test_one_of_the_name_that_is_another_is_not_hidden(self):
+        path = f"{self.journal}/consumers/same"
+        self.assertEqual(len(self.consumer("same", body={"tag": "red", "parts": 4}, method="PUT", expect=201)["parts"]), 4)
+        self.refuse(409, "of the tag red with 4 parts, and not of all events with 4 parts", "PUT", path, {"parts": 4})
+        self.refuse(409, "of the tag red with 4 parts, and not of the tag red with 1 part", "PUT", path, {"tag": "red"})
+        self.assertEqual(self.consumer("same", body={"tag": "red", "parts": 4}, method="PUT")["tag"], "red")
+
+    def test_no_body_makes_a_usual_one(self):
+        made = self.consumer("usual", method="PUT", expect=201)
+        self.assertEqual((made["name"], made["parts"]), ("usual", [{"part": 0, "checkpoint": 0, "lag": 0}]))
+
     def test_a_read_waits_for_events(self):
         self.consumer("patient", body={}, method="PUT", expect=201)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -691,7 +703,7 @@ class NamedConsumers(OnOneServer):
     def test_what_consumers_refuse(self):
         path = f"{self.journal}/consumers/c"
         for body, words in (({"from": "middle"}, "from"), ({"from": -1}, "from"), ({"parts": 0}, "parts"), ({"parts": 33}, "parts"), ({"tag": "x" * 129}, ""),
-                            ({"form": "start"}, "form is not known"), ("", "JSON object")):
+                            ({"form": "start"}, "form is not known"), ("[]", "JSON object")):
             self.refuse(400, words, "PUT", path, body)
         self.refuse(400, "name", "PUT", f"{self.journal}/consumers/{'x' * 129}", {})
         self.consumer("c", body={}, method="PUT", expect=201)
