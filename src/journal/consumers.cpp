@@ -76,6 +76,17 @@ store::Condition is_still(const char* name, uint64_t number) {
   return number == 0 ? store::absent(name) : store::equals(name, number);
 }
 
+// The rest is for the next delivery.
+void cut_off(OrderPage& page, size_t most_bytes) {
+  size_t bytes = 0;
+  for (size_t at = 0; at < page.events.size(); ++at) {
+    bytes += page.events[at].event.row().bytes().size();
+    if (bytes <= most_bytes || at + 1 == page.events.size()) continue;
+    page.position = page.events[at].position;
+    page.events.erase(page.events.begin() + static_cast<std::ptrdiff_t>(at) + 1, page.events.end());
+  }
+}
+
 bool is_cancelled_by_condition(const store::Error& error) {
   return error.code == store::ErrorCode::transaction_canceled &&
          std::ranges::any_of(error.reasons,
@@ -221,6 +232,7 @@ Async<OrderPage> Consumers::news(const Consumer& consumer, const PartRow& part, 
     TABELLA_CO_ASSIGN(page, co_await order_.read(consumer.journal, page.position, limit, filter));
     if (!page.events.empty() || page.position >= page.last) break;
   }
+  cut_off(page, kMostBytes);
   co_return page;
 }
 

@@ -62,6 +62,8 @@ class Consumers {
   static store::TablePlan plan(const std::string& table);
 
   static constexpr int kMostParts = 32;
+  // A delivery ends with the event that makes it larger.
+  static constexpr size_t kMostBytes = 4u << 20;
 
   // Reads from behind `from`, or the last position if that is lower. False: there is one of that name
   // already, which stays as it is.

@@ -639,6 +639,20 @@ class NamedConsumers(OnOneServer):
             self.consumer("late", "/acknowledge", {"lease": got["lease"], "position": got["position"], "keep": True})
         self.assertEqual(sorted(part["holder"] for part in self.consumer("late", method="GET")["parts"] if "holder" in part), ["one", "three", "two"])
 
+    def test_large_events_come_in_several_deliveries(self):
+        for n in range(3):
+            self.server.append(f"{self.journal}/large", *["x" * 300_000 for _ in range(10)])
+        self.server.wait_for_position(self.journal, 30)
+        self.consumer("large", body={}, method="PUT", expect=201)
+        deliveries = []
+        while sum(map(len, deliveries)) < 30:
+            got = self.consumer("large", "/read", {"holder": "one", "limit": 1000})
+            deliveries.append([event["position"] for event in got["events"]])
+            self.assertEqual(got["position"], deliveries[-1][-1])
+            self.assertLess(len(json.dumps(got)), 5_000_000)
+            self.consumer("large", "/acknowledge", {"lease": got["lease"], "position": got["position"]})
+        self.assertEqual(sum(deliveries, []), list(range(1, 31)))
+
     def test_no_more_is_acknowledged_than_was_handed_out(self):
         self.fill(5)
         self.consumer("greedy", body={}, method="PUT", expect=201)
