@@ -32,13 +32,18 @@ bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && printable(text) == text;
 }
 
-// A member of the body; answers 400 if it is not between the two.
+// A member of the body, "30s" or seconds; answers 400 if it is not between the two.
 milliseconds time_of(net::Call& call, net::JsonBody& body, std::string_view name, std::string_view otherwise,
                      milliseconds least, milliseconds most) {
-  const auto time = parse_duration(body.text(name, otherwise));
+  std::string text(otherwise);
+  if (const auto given = body.any(name))
+    text = given->is_number()                         ? given->number_text()
+           : given->kind() == JsonValue::Kind::string ? std::string(given->string())
+                                                      : "";
+  const auto time = parse_duration(text);
   if (time && *time >= least && *time <= most) return *time;
-  call.refuse(
-      400, fmt::format("{}: expected a time from {} to {}", name, duration_text(least), duration_text(most)));
+  call.refuse(400, fmt::format("{}: expected seconds, or a time as in 30s, from {} to {}", name,
+                               duration_text(least), duration_text(most)));
   return least;
 }
 
@@ -353,7 +358,10 @@ awaitable<void> Api::release(Call& call) {
   const auto lease = body->text("lease");
   body->no_others();
   if (call.answered()) co_return;
-  answer_moved(call, co_await parts_.consumers.release(*journal, *name, lease));
+  const auto refused = co_await parts_.consumers.release(*journal, *name, lease);
+  if (refused && *refused == Refused::lease_lost)
+    co_return call.refuse(409, "this lease has ended already: there is nothing to give back");
+  answer_moved(call, refused);
 }
 
 awaitable<void> Api::move_consumer(Call& call) {

@@ -709,7 +709,7 @@ class NamedConsumers(OnOneServer):
     def test_a_read_waits_for_the_end_of_a_lease(self):
         self.fill(2)
         self.consumer("dead", body={}, method="PUT", expect=201)
-        mine = self.consumer("dead", "/read", {"holder": "one", "lease": "1s"})
+        mine = self.consumer("dead", "/read", {"holder": "one", "lease": 1})
         self.assertEqual(self.consumer("dead", "/read", {"holder": "two", "wait": "60s"})["events"], mine["events"])
         response, content = self.server.request("POST", f"/journal/{self.journal}/consumers/dead/read", json.dumps({"holder": "three", "wait": "10ms"}))
         self.assertEqual((response.status, response.getheader("Retry-After")), (409, "1"), content)
@@ -726,7 +726,10 @@ class NamedConsumers(OnOneServer):
             self.refuse(400, words, "POST", path + "/read", body)
         for body in ({}, {"lease": "x"}, {"position": 1}, {"lease": "x", "position": "1"}):
             self.refuse(400, "", "POST", path + "/acknowledge", body)
+        for lease in (0.5, 3601, True, "soon"):
+            self.refuse(400, "lease: expected seconds, or a time as in 30s, from 1s to 1h", "POST", path + "/read", {"holder": "x", "lease": lease})
         self.refuse(400, "lease", "POST", path + "/release", {})
+        self.refuse(409, "nothing to give back", "POST", path + "/release", {"lease": "made-up"})
         self.refuse(400, "position", "POST", path + "/move", {})
         self.refuse(409, "lease", "POST", path + "/acknowledge", {"lease": "made-up", "position": 0})
 
