@@ -98,6 +98,7 @@ class Api {
   std::optional<std::string> consumer_of(Call& call) const;
   Task list_consumers(Call& call);
   Task create_consumer(Call& call);
+  Task answer_consumer(Call& call, int status, Consumer consumer);
   Task show_consumer(Call& call);
   Task delete_consumer(Call& call);
   Task read_consumer(Call& call);

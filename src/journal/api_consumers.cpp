@@ -22,18 +22,28 @@ constexpr int64_t kMostToConsumer = 1000;
 constexpr milliseconds kShortestLease{1'000};
 constexpr milliseconds kLongestLease{3'600'000};
 constexpr milliseconds kLongestWait{60'000};
+// Whoever waits for a part that somebody else holds looks so often whether it was given back: by which
+// process nobody knows.
+constexpr milliseconds kLookForParts{500};
+// More than any position.
+constexpr uint64_t kNoPosition = uint64_t{1} << 63;
 
 bool is_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxName && printable(text) == text;
 }
 
-// A member of the body; answers 400 if it is not between the two.
+// A member of the body, "30s" or seconds; answers 400 if it is not between the two.
 milliseconds time_of(net::Call& call, net::JsonBody& body, std::string_view name, std::string_view otherwise,
                      milliseconds least, milliseconds most) {
-  const auto time = parse_duration(body.text(name, otherwise));
+  std::string text(otherwise);
+  if (const auto given = body.any(name))
+    text = given->is_number()                         ? given->number_text()
+           : given->kind() == JsonValue::Kind::string ? std::string(given->string())
+                                                      : "";
+  const auto time = parse_duration(text);
   if (time && *time >= least && *time <= most) return *time;
-  call.refuse(
-      400, fmt::format("{}: expected a time from {} to {}", name, duration_text(least), duration_text(most)));
+  call.refuse(400, fmt::format("{}: expected seconds, or a time as in 30s, from {} to {}", name,
+                               duration_text(least), duration_text(most)));
   return least;
 }
 
@@ -60,6 +70,40 @@ uint64_t lag_of(const std::vector<ConsumerPart>& parts) {
   return lag;
 }
 
+// What a consumer is to be. No body, as it is with all that is usual.
+struct ToCreate {
+  std::string tag;
+  int parts = 1;
+  uint64_t from = 0;
+  bool from_end = false;
+};
+
+ToCreate read_to_create(net::Call& call) {
+  ToCreate wanted;
+  if (call.request.body.empty()) return wanted;
+  auto body = call.json(R"({"from": "start"|"end"|N, "tag": "…", "parts": 1})");
+  if (!body) return wanted;
+  wanted.tag = body->text("tag", "");
+  wanted.parts = static_cast<int>(body->number("parts", 1, 1, Consumers::kMostParts));
+  const auto from = body->any("from");
+  if (from && from->kind() == JsonValue::Kind::string) {
+    wanted.from_end = from->string() == "end";
+    if (!wanted.from_end && from->string() != "start")
+      call.refuse(400, "from: expected start, end or a position");
+  } else {
+    wanted.from = static_cast<uint64_t>(body->number("from", 0, 0, kLastNumber));
+  }
+  body->no_others();
+  if (!wanted.tag.empty())
+    if (const auto problem = problem_with_tag(wanted.tag); !problem.empty()) call.refuse(400, problem);
+  return wanted;
+}
+
+std::string description_of(const std::string& tag, int parts) {
+  return fmt::format("{} with {} part{}", tag.empty() ? "of all events" : fmt::format("of the tag {}", tag),
+                     parts, parts == 1 ? "" : "s");
+}
+
 void answer_moved(net::Call& call, const store::Result<std::optional<Refused>>& refused) {
   if (!refused) return house::refuse(call, refused.error());
   if (!*refused) {
@@ -71,8 +115,9 @@ void answer_moved(net::Call& call, const store::Result<std::optional<Refused>>& 
     case Refused::lease_lost:
     case Refused::all_held:
       return call.refuse(409, "the lease has ended, and somebody else may have it: read again");
-    case Refused::behind:
-      return call.refuse(409, "there is no such position yet: acknowledge the one that came with the events");
+    case Refused::beyond:
+      return call.refuse(409,
+                         "so far no events were handed out: acknowledge the position that came with them");
   }
 }
 
@@ -88,7 +133,9 @@ void Api::add_consumer_routes(Routes& routes) {
       {.method = "PUT",
        .path = one,
        .scope = "journal:write",
-       .summary = "Makes a consumer: a reader that remembers how far it is. 200: there was one already",
+       .summary =
+           "Makes a consumer: a reader that remembers how far it is. 200: there was one already, which "
+           "stays where it is; 409: with another tag or number of parts",
        .body = R"({"from": "start", "tag": "accounts", "parts": 1})"},
       &Api::create_consumer);
   routes.add({"GET", one, "journal:read", "Shows a consumer, its parts, who holds them, and its lag"},
@@ -103,8 +150,9 @@ void Api::add_consumer_routes(Routes& routes) {
   routes.add({.method = "POST",
               .path = one + "/acknowledge",
               .scope = "journal:write",
-              .summary = "Moves the checkpoint: all events up to a position are done",
-              .body = R"({"lease": "…", "position": 17})"},
+              .summary = "Moves the checkpoint: all events up to a position are done. Once all are that were "
+                         "handed out, the part is given back unless it is to be kept",
+              .body = R"({"lease": "…", "position": 17, "keep": false})"},
              &Api::acknowledge);
   routes.add({.method = "POST",
               .path = one + "/release",
@@ -152,28 +200,29 @@ awaitable<void> Api::list_consumers(Call& call) {
 awaitable<void> Api::create_consumer(Call& call) {
   const auto journal = journal_of(call);
   const auto name = consumer_of(call);
-  auto body = call.json(R"({"from": "start"|"end"|N, "tag": "…", "parts": 1})");
+  auto wanted = read_to_create(call);
   if (call.answered()) co_return;
-  Consumer consumer{
-      .journal = *journal, .name = *name, .tag = body->text("tag", ""), .created = parts_.clock.now()};
-  consumer.parts = static_cast<int>(body->number("parts", 1, 1, Consumers::kMostParts));
-  const auto from = body->any("from");
-  const bool by_word = from && from->kind() == JsonValue::Kind::string;
-  if (by_word && from->string() != "start" && from->string() != "end")
-    call.refuse(400, "from: expected start, end or a position");
-  uint64_t position = by_word ? 0 : static_cast<uint64_t>(body->number("from", 0, 0, kLastNumber));
-  body->no_others();
-  if (!consumer.tag.empty())
-    if (const auto problem = problem_with_tag(consumer.tag); !problem.empty()) call.refuse(400, problem);
-  if (call.answered()) co_return;
-  if (by_word && from->string() == "end") {
+  if (wanted.from_end) {
     const auto last = co_await parts_.order.last(*journal);
     if (!last) co_return house::refuse(call, last.error());
-    position = *last;
+    wanted.from = *last;
   }
-  const auto made = co_await parts_.consumers.create(consumer, position);
+  const Consumer consumer{.journal = *journal,
+                          .name = *name,
+                          .tag = wanted.tag,
+                          .parts = wanted.parts,
+                          .created = parts_.clock.now()};
+  const auto made = co_await parts_.consumers.create(consumer, wanted.from);
   if (!made) co_return house::refuse(call, made.error());
-  call.answer_json(*made ? 201 : 200) = "{}";
+  const auto found = co_await parts_.consumers.find(*journal, *name);
+  if (!found) co_return house::refuse(call, found.error());
+  if (!*found) co_return call.refuse(409, "somebody else removes this consumer: try again");
+  if ((*found)->tag != wanted.tag || (*found)->parts != wanted.parts)
+    co_return call.refuse(
+        409, fmt::format("there is a consumer of this name already, {}, and not {}: DELETE it first",
+                         description_of((*found)->tag, (*found)->parts),
+                         description_of(wanted.tag, wanted.parts)));
+  co_await answer_consumer(call, *made ? 201 : 200, **found);
 }
 
 awaitable<void> Api::show_consumer(Call& call) {
@@ -183,10 +232,14 @@ awaitable<void> Api::show_consumer(Call& call) {
   const auto consumer = co_await parts_.consumers.find(*journal, *name);
   if (!consumer) co_return house::refuse(call, consumer.error());
   if (!*consumer) co_return call.refuse(404, "there is no such consumer");
-  const auto parts = co_await parts_.consumers.parts(**consumer);
+  co_await answer_consumer(call, 200, **consumer);
+}
+
+awaitable<void> Api::answer_consumer(Call& call, int status, Consumer consumer) {
+  const auto parts = co_await parts_.consumers.parts(consumer);
   if (!parts) co_return house::refuse(call, parts.error());
-  JsonObjectWriter answer(call.answer_json());
-  write_consumer(answer, **consumer);
+  JsonObjectWriter answer(call.answer_json(status));
+  write_consumer(answer, consumer);
   answer.number("lag", static_cast<int64_t>(lag_of(*parts)));
   JsonArrayWriter list(answer.key("parts"));
   for (const auto& part : *parts) write_part(list.element(), part);
@@ -212,8 +265,12 @@ store::Async<std::variant<Delivery, Refused>> Api::read_or_wait(Consumer consume
                       co_await parts_.consumers.read(consumer.journal, consumer.name, holder, limit, lease));
     const auto* delivery = std::get_if<Delivery>(&read);
     const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
-    if (!delivery || !delivery->events.empty() || stopping_ || left <= milliseconds{0}) co_return read;
-    co_await parts_.watch.wait_for_position(consumer.journal, delivery->last, left);
+    const bool come_to_nothing =
+        delivery ? delivery->events.empty() : std::get<Refused>(read) == Refused::all_held;
+    if (!come_to_nothing || stopping_ || left <= milliseconds{0}) co_return read;
+    const bool for_a_part = !delivery || delivery->some_held;
+    co_await parts_.watch.wait_for_position(consumer.journal, delivery ? delivery->last : kNoPosition,
+                                            for_a_part ? std::min(left, kLookForParts) : left);
   }
 }
 
@@ -265,6 +322,7 @@ awaitable<void> Api::refuse_read(Call& call, Consumer consumer) {
   if (!*found) co_return call.refuse(404, "there is no such consumer");
   const auto parts = co_await parts_.consumers.parts(**found);
   if (!parts) co_return house::refuse(call, parts.error());
+  call.response.add_header("Retry-After", "1");
   JsonObjectWriter answer(call.answer_json(409));
   answer.string("error", "others hold all parts of this consumer: try again when a lease has ended");
   JsonArrayWriter held(answer.key("held_by"));
@@ -280,15 +338,16 @@ awaitable<void> Api::refuse_read(Call& call, Consumer consumer) {
 awaitable<void> Api::acknowledge(Call& call) {
   const auto journal = journal_of(call);
   const auto name = consumer_of(call);
-  auto body = call.json(R"({"lease": "…", "position": 17})");
+  auto body = call.json(R"({"lease": "…", "position": 17, "keep": false})");
   if (call.answered()) co_return;
   const auto lease = body->text("lease");
   if (!body->any("position")) call.refuse(400, "position is missing");
   const auto position = body->number("position", 0, 0, kLastNumber);
+  const bool keep = body->flag("keep", false);
   body->no_others();
   if (call.answered()) co_return;
-  answer_moved(
-      call, co_await parts_.consumers.acknowledge(*journal, *name, lease, static_cast<uint64_t>(position)));
+  answer_moved(call, co_await parts_.consumers.acknowledge(*journal, *name, lease,
+                                                           static_cast<uint64_t>(position), keep));
 }
 
 awaitable<void> Api::release(Call& call) {
@@ -299,7 +358,10 @@ awaitable<void> Api::release(Call& call) {
   const auto lease = body->text("lease");
   body->no_others();
   if (call.answered()) co_return;
-  answer_moved(call, co_await parts_.consumers.release(*journal, *name, lease));
+  const auto refused = co_await parts_.consumers.release(*journal, *name, lease);
+  if (refused && *refused == Refused::lease_lost)
+    co_return call.refuse(409, "this lease has ended already: there is nothing to give back");
+  answer_moved(call, refused);
 }
 
 awaitable<void> Api::move_consumer(Call& call) {

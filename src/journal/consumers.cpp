@@ -26,6 +26,7 @@ constexpr const char* kPartCheckpoint = "checkpoint";
 constexpr const char* kPartHolder = "holder";
 constexpr const char* kPartLease = "lease";
 constexpr const char* kPartUntil = "until";
+constexpr const char* kPartDelivered = "delivered";
 // Slices of others are passed over in pages; so many at most, and the next read goes on from there.
 constexpr int kPagesPerPart = 8;
 
@@ -63,8 +64,27 @@ std::optional<int> part_of_lease(std::string_view lease) {
   return problem == std::errc() && end == lease.data() + 4 && part >= 0 ? std::optional(part) : std::nullopt;
 }
 
+store::Update given_back(store::Update update) {
+  return std::move(update).remove(kPartHolder).remove(kPartUntil);
+}
 store::Update end_of_lease(store::Update update) {
-  return std::move(update).remove(kPartHolder).remove(kPartLease).remove(kPartUntil);
+  return given_back(std::move(update)).remove(kPartLease).remove(kPartDelivered);
+}
+
+// A number that is 0 is not there.
+store::Condition is_still(const char* name, uint64_t number) {
+  return number == 0 ? store::absent(name) : store::equals(name, number);
+}
+
+// The rest is for the next delivery.
+void cut_off(OrderPage& page, size_t most_bytes) {
+  size_t bytes = 0;
+  for (size_t at = 0; at < page.events.size(); ++at) {
+    bytes += page.events[at].event.row().bytes().size();
+    if (bytes <= most_bytes || at + 1 == page.events.size()) continue;
+    page.position = page.events[at].position;
+    page.events.erase(page.events.begin() + static_cast<std::ptrdiff_t>(at) + 1, page.events.end());
+  }
 }
 
 bool is_cancelled_by_condition(const store::Error& error) {
@@ -81,6 +101,7 @@ struct Consumers::PartRow {
   std::string holder;
   std::string lease;
   TimePoint until;
+  uint64_t delivered = 0;  // under this lease, up to here
 
   bool is_held(TimePoint now) const { return !holder.empty() && now < until; }
   bool can_be_had(const std::string& by, TimePoint now) const { return holder == by || !is_held(now); }
@@ -172,7 +193,8 @@ Async<std::vector<Consumers::PartRow>> Consumers::part_rows(std::string journal,
                      .checkpoint = static_cast<uint64_t>(store::number_of(row, kPartCheckpoint)),
                      .holder = store::text_of(row, kPartHolder),
                      .lease = store::text_of(row, kPartLease),
-                     .until = time_at(store::number_of(row, kPartUntil))});
+                     .until = time_at(store::number_of(row, kPartUntil)),
+                     .delivered = static_cast<uint64_t>(store::number_of(row, kPartDelivered))});
   co_return parts;
 }
 
@@ -194,10 +216,10 @@ Async<std::vector<ConsumerPart>> Consumers::parts(Consumer consumer) const {
 
 // Nobody has read, acknowledged or moved it meanwhile.
 store::Condition Consumers::unchanged(const PartRow& part) {
-  auto condition = store::equals(kPartCheckpoint, part.checkpoint);
-  if (part.lease.empty()) return std::move(condition) && store::absent(kPartLease);
-  return std::move(condition) && store::equals(kPartLease, part.lease) &&
-         store::equals(kPartUntil, epoch_milliseconds(part.until));
+  auto same_lease = part.lease.empty() ? store::absent(kPartLease) : store::equals(kPartLease, part.lease);
+  return store::equals(kPartCheckpoint, part.checkpoint) && std::move(same_lease) &&
+         is_still(kPartUntil, static_cast<uint64_t>(epoch_milliseconds(part.until))) &&
+         is_still(kPartDelivered, part.delivered);
 }
 
 // The first events behind the checkpoint of a part, or how far there are none.
@@ -210,6 +232,7 @@ Async<OrderPage> Consumers::news(const Consumer& consumer, const PartRow& part, 
     TABELLA_CO_ASSIGN(page, co_await order_.read(consumer.journal, page.position, limit, filter));
     if (!page.events.empty() || page.position >= page.last) break;
   }
+  cut_off(page, kMostBytes);
   co_return page;
 }
 
@@ -223,6 +246,7 @@ Async<std::variant<Delivery, Refused>> Consumers::read(std::string journal, std:
   std::erase_if(rows,
                 [&](const PartRow& row) { return row.part >= found->parts || !row.can_be_had(holder, now); });
   if (rows.empty()) co_return Refused::all_held;
+  const bool some_held = rows.size() < static_cast<size_t>(found->parts);
   // Those that it has first; of the others each begins elsewhere, so that they do not all want the same.
   const auto shift = static_cast<int>(random_bits() % static_cast<uint64_t>(found->parts));
   std::ranges::sort(rows, {}, [&](const PartRow& row) {
@@ -237,7 +261,7 @@ Async<std::variant<Delivery, Refused>> Consumers::read(std::string journal, std:
       TABELLA_CO_TRY(co_await pass_over(*found, row, page.position));
       continue;
     }
-    TABELLA_CO_ASSIGN(auto taken, co_await take(*found, row, holder, lease));
+    TABELLA_CO_ASSIGN(auto taken, co_await take(*found, row, holder, lease, page.position));
     if (!taken) {
       ++lost;
       continue;
@@ -249,16 +273,20 @@ Async<std::variant<Delivery, Refused>> Consumers::read(std::string journal, std:
                        .last = page.last};
   }
   if (lost == rows.size()) co_return Refused::all_held;
+  delivery.some_held = some_held || lost > 0;
   co_return delivery;
 }
 
 Async<std::optional<std::string>> Consumers::take(const Consumer& consumer, const PartRow& part,
-                                                  std::string holder, std::chrono::milliseconds lease) {
-  const auto token = part.holder == holder && !part.lease.empty() ? part.lease : make_lease(part.part);
+                                                  std::string holder, std::chrono::milliseconds lease,
+                                                  uint64_t position) {
+  const bool again = part.holder == holder && !part.lease.empty();
+  const auto token = again ? part.lease : make_lease(part.part);
   auto update = store::Update(table_, part_key(consumer.journal, consumer.name, part.part))
                     .set(kPartHolder, holder)
                     .set(kPartLease, token)
                     .set(kPartUntil, epoch_milliseconds(clock_.now() + lease))
+                    .set(kPartDelivered, again ? std::max(part.delivered, position) : position)
                     .when(unchanged(part));
   const auto taken = co_await store_.update_item(std::move(update));
   if (taken) co_return token;
@@ -294,18 +322,24 @@ Async<std::optional<Refused>> Consumers::with_lease(std::string journal, std::st
   if (row == rows.end()) co_return Refused::lease_lost;
   if (row->lease == lease || changed.error().unsure)
     if (made_before(*row)) co_return std::nullopt;
-  co_return Refused::lease_lost;
+  co_return row->lease == lease ? Refused::beyond : Refused::lease_lost;
 }
 
 Async<std::optional<Refused>> Consumers::acknowledge(std::string journal, std::string name, std::string lease,
-                                                     uint64_t position) {
-  TABELLA_CO_ASSIGN(const auto last, co_await order_.last(journal));
-  if (position > last) co_return Refused::behind;
+                                                     uint64_t position, bool keep) {
   auto change = store::Update(table_, part_key(journal, name, part_of_lease(lease).value_or(0)))
-                    .set(kPartCheckpoint, position)
-                    .when(store::less(kPartCheckpoint, position));
+                    .set(kPartCheckpoint, position);
+  if (!keep) {
+    TABELLA_CO_ASSIGN(const bool was_all,
+                      store::was_made(co_await store_.update_item(given_back(change).when(
+                          store::equals(kPartLease, lease) && store::equals(kPartDelivered, position) &&
+                          store::at_most(kPartCheckpoint, position)))));
+    if (was_all) co_return std::nullopt;
+  }
+  auto some = std::move(change).when(store::less(kPartCheckpoint, position) &&
+                                     store::at_least(kPartDelivered, position));
   co_return co_await with_lease(
-      std::move(journal), std::move(name), lease, std::move(change),
+      std::move(journal), std::move(name), lease, std::move(some),
       [position, lease](const PartRow& row) { return row.lease == lease && row.checkpoint >= position; });
 }
 

@@ -1,10 +1,13 @@
 // Named readers of a journal's order, which remember how far they are. Several processes can share one: its
 // slices are divided into parts, each with a checkpoint of its own, and a part is read by whoever holds its
-// lease. An event is handed out again if it was not acknowledged before the lease ended.
+// lease. Acknowledging all that was handed out gives the part back, so that those who come later get their
+// share. An event is handed out again if it was not acknowledged before the lease ended.
 //
 //   id       part  what
 //   J#       NAME  a consumer: tag, parts, created
-//   J#NAME   0000… a part of it: checkpoint, and while somebody has it: holder, lease, until
+//   J#NAME   0000… a part of it: checkpoint, and while somebody has it: holder, until. The lease, and up to
+//                  where events were delivered under it, stay once it is given back: whoever has not heard of
+//                  his acknowledgement may repeat it
 #pragma once
 
 #include <chrono>
@@ -43,12 +46,13 @@ struct Delivery {
   int part = 0;
   std::string lease;  // to acknowledge with
   std::vector<Placed> events;
-  uint64_t position = 0;  // what to acknowledge once all of them are handled
-  uint64_t last = 0;      // the last position there was: more may come behind it
+  uint64_t position = 0;   // what to acknowledge once all of them are handled
+  uint64_t last = 0;       // the last position there was: more may come behind it
+  bool some_held = false;  // others hold parts, which may have news
 };
 
-// Why an acknowledgement or a read was refused. `behind`: what is acknowledged is behind the last position.
-enum class Refused { no_consumer, all_held, lease_lost, behind };
+// Why an acknowledgement or a read was refused. `beyond`: more is acknowledged than was handed out.
+enum class Refused { no_consumer, all_held, lease_lost, beyond };
 
 // Thread-safe.
 class Consumers {
@@ -58,6 +62,8 @@ class Consumers {
   static store::TablePlan plan(const std::string& table);
 
   static constexpr int kMostParts = 32;
+  // A delivery ends with the event that makes it larger.
+  static constexpr size_t kMostBytes = 4u << 20;
 
   // Reads from behind `from`, or the last position if that is lower. False: there is one of that name
   // already, which stays as it is.
@@ -73,10 +79,11 @@ class Consumers {
   store::Async<std::variant<Delivery, Refused>> read(std::string journal, std::string name,
                                                      std::string holder, size_t limit,
                                                      std::chrono::milliseconds lease);
-  // Moves the checkpoint of the part that the lease is for, and never back. A lease that has ended holds
-  // until somebody else takes the part.
+  // Moves the checkpoint of the part that the lease is for, and never back. Once all is acknowledged that was
+  // handed out, the part is anybody's again, unless it is to be kept until the lease ends. A lease that has
+  // ended holds until somebody else takes the part.
   store::Async<std::optional<Refused>> acknowledge(std::string journal, std::string name, std::string lease,
-                                                   uint64_t position);
+                                                   uint64_t position, bool keep = false);
   store::Async<std::optional<Refused>> release(std::string journal, std::string name, std::string lease);
   // Moves the checkpoints of all parts, back or forward to the last position at most; leases are lost.
   store::Async<bool> move_to(std::string journal, std::string name, uint64_t position);
@@ -91,9 +98,11 @@ class Consumers {
   store::Async<OrderPage> news(const Consumer& consumer, const PartRow& part, size_t limit) const;
   // Nothing: somebody else has it.
   store::Async<std::optional<std::string>> take(const Consumer& consumer, const PartRow& part,
-                                                std::string holder, std::chrono::milliseconds lease);
+                                                std::string holder, std::chrono::milliseconds lease,
+                                                uint64_t position);
   store::Async<void> pass_over(const Consumer& consumer, const PartRow& part, uint64_t position);
-  // What became of a change that asks for the lease: it was made, or `made_before` of the row as it is.
+  // What became of a change that asks for the lease: it was made, or `made_before` of the row as it is. One
+  // that is refused to its holder wants too much.
   store::Async<std::optional<Refused>> with_lease(std::string journal, std::string name, std::string lease,
                                                   store::Update change,
                                                   std::function<bool(const PartRow&)> made_before);

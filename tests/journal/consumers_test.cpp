@@ -36,8 +36,8 @@ class JournalConsumers : public testing::Test, protected OrderFixture {
     EXPECT_TRUE(std::holds_alternative<Delivery>(read_by));
     return std::holds_alternative<Delivery>(read_by) ? std::get<Delivery>(std::move(read_by)) : Delivery{};
   }
-  std::optional<Refused> acknowledge(const Delivery& delivery, uint64_t position) {
-    return run(consumers_.acknowledge("shop", "mailer", delivery.lease, position)).value();
+  std::optional<Refused> acknowledge(const Delivery& delivery, uint64_t position, bool keep = false) {
+    return run(consumers_.acknowledge("shop", "mailer", delivery.lease, position, keep)).value();
   }
   std::vector<ConsumerPart> parts() {
     return run(consumers_.parts(run(consumers_.find("shop", "mailer")).value().value())).value();
@@ -90,12 +90,24 @@ TEST_F(JournalConsumers, WhatIsNotAcknowledgedComesAgain) {
   EXPECT_FALSE(acknowledge(first, 2));
   EXPECT_EQ(parts()[0].checkpoint, 2u);
   EXPECT_EQ(parts()[0].lag, 3u);
-  EXPECT_EQ(acknowledge(first, 6), Refused::behind);
   EXPECT_EQ(positions(deliver("one")), (std::vector<uint64_t>{3, 4, 5}));
   EXPECT_FALSE(acknowledge(first, 5));
   const auto none = deliver("one");
   EXPECT_TRUE(none.events.empty());
   EXPECT_EQ(none.lease, "");
+  EXPECT_FALSE(none.some_held);
+}
+
+TEST_F(JournalConsumers, WithoutNewsItSaysWhetherOthersHoldParts) {
+  append("a", 2);
+  place(records());
+  create("mailer", 2);
+  const auto first = deliver("one", 1);
+  const auto second = deliver("two");
+  EXPECT_TRUE(second.events.empty());  // all are of one entity
+  EXPECT_TRUE(second.some_held);
+  EXPECT_FALSE(acknowledge(first, first.position));
+  EXPECT_EQ(positions(deliver("two")), (std::vector<uint64_t>{2}));
 }
 
 TEST_F(JournalConsumers, APartIsReadByOneUntilItsLeaseEnds) {
@@ -151,6 +163,69 @@ TEST_F(JournalConsumers, SeveralShareThePartsAndEachEventGoesToOneOfThem) {
   EXPECT_EQ(holders.size(), 3u);
   // Positions of other parts' events do not stay behind the checkpoints for ever.
   for (const auto& part : parts()) EXPECT_EQ(part.lag, 0u);
+}
+
+TEST_F(JournalConsumers, ThoseWhoComeLaterGetTheirShare) {
+  for (int i = 0; i < 400; ++i) append(fmt::format("{}-is-an-entity", i % 40), 1);
+  place(records());
+  create("mailer", 4);
+  // The first is alone for a while, and has had news of all parts; then each is at work when the next comes.
+  std::set<int> had;
+  while (had.size() < 4) {
+    const auto delivery = deliver("one", 2);
+    ASSERT_FALSE(delivery.events.empty());
+    had.insert(delivery.part);
+    ASSERT_FALSE(acknowledge(delivery, delivery.position));
+  }
+  std::set<int> at_once;
+  for (const auto* holder : {"one", "two", "three"}) {
+    const auto delivery = deliver(holder, 2);
+    EXPECT_FALSE(delivery.events.empty()) << holder;
+    at_once.insert(delivery.part);
+  }
+  EXPECT_EQ(at_once.size(), 3u);
+}
+
+TEST_F(JournalConsumers, AnAcknowledgementOfAllGivesThePartBackUnlessItIsKept) {
+  append("a", 6);
+  place(records());
+  create("mailer");
+  const auto first = deliver("one", 2);
+  EXPECT_FALSE(acknowledge(first, 1));  // of some
+  EXPECT_EQ(parts()[0].holder, "one");
+  EXPECT_FALSE(acknowledge(first, 2, true));
+  EXPECT_EQ(parts()[0].holder, "one");
+  EXPECT_EQ(std::get<Refused>(read("two")), Refused::all_held);
+  EXPECT_FALSE(acknowledge(first, 2));
+  EXPECT_EQ(parts()[0].holder, "");
+  EXPECT_FALSE(acknowledge(first, 2));  // whose answer was lost
+  EXPECT_EQ(run(consumers_.release("shop", "mailer", first.lease)).value(), std::nullopt);
+  const auto second = deliver("two", 2);
+  EXPECT_EQ(positions(second), (std::vector<uint64_t>{3, 4}));
+  EXPECT_EQ(acknowledge(first, 2), Refused::lease_lost);
+  // The same holder has another lease once it has given the first back.
+  EXPECT_FALSE(acknowledge(second, 4));
+  EXPECT_NE(deliver("two").lease, second.lease);
+}
+
+TEST_F(JournalConsumers, NoMoreIsAcknowledgedThanWasHandedOut) {
+  append("a", 9);
+  place(records());
+  create("mailer");
+  const auto first = deliver("one", 4);
+  EXPECT_EQ(acknowledge(first, 5), Refused::beyond);
+  EXPECT_EQ(acknowledge(first, 9, true), Refused::beyond);
+  EXPECT_EQ(acknowledge(first, UINT64_MAX), Refused::beyond);
+  EXPECT_EQ(parts()[0].checkpoint, 0u);
+  deliver("one", 2);  // which does not take back that four were handed out
+  EXPECT_FALSE(acknowledge(first, 3));
+  EXPECT_FALSE(acknowledge(first, 4));
+  EXPECT_EQ(acknowledge(first, 5), Refused::beyond);  // after it was given back
+  EXPECT_EQ(parts()[0].checkpoint, 4u);
+  clock_.advance(minutes(1));
+  const auto second = deliver("two", 1);  // and to another it counts from the beginning
+  EXPECT_EQ(acknowledge(second, 6), Refused::beyond);
+  EXPECT_FALSE(acknowledge(second, 5));
 }
 
 TEST_F(JournalConsumers, HoldersThatRaceForAPartDoNotBothHaveIt) {

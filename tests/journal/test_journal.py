@@ -577,9 +577,10 @@ class NamedConsumers(OnOneServer):
 
     def test_one_reader_from_start_to_end(self):
         self.fill(25)
-        self.consumer("mails", body={"from": "start"}, method="PUT", expect=201)
-        self.consumer("mails", body={"from": "end"}, method="PUT", expect=200)
+        made = self.consumer("mails", body={"from": "start"}, method="PUT", expect=201)
         shown = self.consumer("mails", method="GET")
+        self.assertEqual(made, shown)
+        self.assertEqual(self.consumer("mails", body={"from": "end"}, method="PUT", expect=200), shown, "which stays where it is")
         self.assertEqual((shown["lag"], shown["parts"][0]["checkpoint"]), (25, 0))
         seen = []
         while True:
@@ -592,7 +593,7 @@ class NamedConsumers(OnOneServer):
             seen += [event["position"] for event in again["events"]]
         self.assertEqual(seen, list(range(1, 26)))
         shown = self.consumer("mails", method="GET")
-        self.assertEqual((shown["lag"], shown["parts"][0]["checkpoint"], shown["parts"][0]["holder"]), (0, 25, "one"))
+        self.assertEqual((shown["lag"], shown["parts"]), (0, [{"part": 0, "checkpoint": 25, "lag": 0}]), "acknowledged, and nobody's again")
         self.assertEqual([(one["name"], one["parts"], one["lag"]) for one in self.server.read(f"{self.journal}/consumers")["consumers"]], [("mails", 1, 0)])
         self.assertEqual(self.consumer("mails", "/move", {"position": 20}), {})
         self.assertEqual(self.consumer("mails", method="GET")["lag"], 5)
@@ -641,6 +642,46 @@ class NamedConsumers(OnOneServer):
         self.assertNotIn("lease", self.consumer("parts", "/read", {"holder": "one"}), "nothing new, nothing held")
         self.assertEqual(self.consumer("parts", method="GET")["lag"], 0)
 
+    def test_those_who_come_later_get_their_share(self):
+        for n in range(80):
+            self.server.append(f"{self.journal}/{n % 40}-is-an-entity", n)
+        self.server.wait_for_position(self.journal, 80)
+        self.consumer("late", body={"parts": 4}, method="PUT", expect=201)
+        had = set()
+        while len(had) < 4:
+            got = self.consumer("late", "/read", {"holder": "one", "limit": 1})
+            had.add(got["part"])
+            self.consumer("late", "/acknowledge", {"lease": got["lease"], "position": got["position"]})
+        at_work = [self.consumer("late", "/read", {"holder": holder, "limit": 1}) for holder in ("one", "two", "three")]
+        self.assertEqual(len({got["part"] for got in at_work}), 3)
+        self.assertEqual([len(got["events"]) for got in at_work], [1, 1, 1])
+        for got in at_work:
+            self.consumer("late", "/acknowledge", {"lease": got["lease"], "position": got["position"], "keep": True})
+        self.assertEqual(sorted(part["holder"] for part in self.consumer("late", method="GET")["parts"] if "holder" in part), ["one", "three", "two"])
+
+    def test_large_events_come_in_several_deliveries(self):
+        for n in range(3):
+            self.server.append(f"{self.journal}/large", *["x" * 300_000 for _ in range(10)])
+        self.server.wait_for_position(self.journal, 30)
+        self.consumer("large", body={}, method="PUT", expect=201)
+        deliveries = []
+        while sum(map(len, deliveries)) < 30:
+            got = self.consumer("large", "/read", {"holder": "one", "limit": 1000})
+            deliveries.append([event["position"] for event in got["events"]])
+            self.assertEqual(got["position"], deliveries[-1][-1])
+            self.assertLess(len(json.dumps(got)), 5_000_000)
+            self.consumer("large", "/acknowledge", {"lease": got["lease"], "position": got["position"]})
+        self.assertEqual(sum(deliveries, []), list(range(1, 31)))
+
+    def test_no_more_is_acknowledged_than_was_handed_out(self):
+        self.fill(5)
+        self.consumer("greedy", body={}, method="PUT", expect=201)
+        got = self.consumer("greedy", "/read", {"holder": "one", "limit": 2})
+        refused = self.consumer("greedy", "/acknowledge", {"lease": got["lease"], "position": 5}, expect=409)
+        self.assertIn("handed out", refused["error"])
+        self.assertEqual(self.consumer("greedy", method="GET")["lag"], 5)
+        self.consumer("greedy", "/acknowledge", {"lease": got["lease"], "position": 2})
+
     def test_a_tag_and_where_it_begins(self):
         self.fill(5, tags=["old"])
         self.consumer("red", body={"tag": "red", "from": "end"}, method="PUT", expect=201)
@@ -651,6 +692,17 @@ class NamedConsumers(OnOneServer):
         self.assertEqual([event["position"] for event in self.consumer("from-3", "/read", {"holder": "a"})["events"]], [4, 5, 6, 7, 8])
         self.assertEqual(self.consumer("red", method="GET")["tag"], "red")
 
+    def test_one_of_the_name_that_is_another_is_not_hidden(self):
+        path = f"{self.journal}/consumers/same"
+        self.assertEqual(len(self.consumer("same", body={"tag": "red", "parts": 4}, method="PUT", expect=201)["parts"]), 4)
+        self.refuse(409, "of the tag red with 4 parts, and not of all events with 4 parts", "PUT", path, {"parts": 4})
+        self.refuse(409, "of the tag red with 4 parts, and not of the tag red with 1 part", "PUT", path, {"tag": "red"})
+        self.assertEqual(self.consumer("same", body={"tag": "red", "parts": 4}, method="PUT")["tag"], "red")
+
+    def test_no_body_makes_a_usual_one(self):
+        made = self.consumer("usual", method="PUT", expect=201)
+        self.assertEqual((made["name"], made["parts"]), ("usual", [{"part": 0, "checkpoint": 0, "lag": 0}]))
+
     def test_a_read_waits_for_events(self):
         self.consumer("patient", body={}, method="PUT", expect=201)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -660,10 +712,32 @@ class NamedConsumers(OnOneServer):
             self.assertEqual([event["data"] for event in waiting.result(50)["events"]], ["at last"])
         self.assertEqual(self.consumer("patient", method="GET")["parts"][0]["holder"], "one")
 
+    def test_a_read_waits_for_a_part_that_others_hold(self):
+        self.fill(6)
+        for name, parts in (("alone", 1), ("beside-empty-parts", 32)):
+            self.consumer(name, body={"parts": parts}, method="PUT", expect=201)
+            holding = []
+            while sum(len(got["events"]) for got in holding) < 6:
+                holding.append(self.consumer(name, "/read", {"holder": f"one-{len(holding)}", "lease": "1h"}))
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                waiting = pool.submit(self.consumer, name, "/read", {"holder": "two", "wait": "60s"})
+                wait_until(lambda: self.server.metric("tabella_journal_live_readers") >= 1)
+                self.assertFalse(waiting.done())
+                self.consumer(name, "/release", {"lease": holding[0]["lease"]})
+                self.assertEqual(waiting.result(50)["events"], holding[0]["events"])
+
+    def test_a_read_waits_for_the_end_of_a_lease(self):
+        self.fill(2)
+        self.consumer("dead", body={}, method="PUT", expect=201)
+        mine = self.consumer("dead", "/read", {"holder": "one", "lease": 1})
+        self.assertEqual(self.consumer("dead", "/read", {"holder": "two", "wait": "60s"})["events"], mine["events"])
+        response, content = self.server.request("POST", f"/journal/{self.journal}/consumers/dead/read", json.dumps({"holder": "three", "wait": "10ms"}))
+        self.assertEqual((response.status, response.getheader("Retry-After")), (409, "1"), content)
+
     def test_what_consumers_refuse(self):
         path = f"{self.journal}/consumers/c"
         for body, words in (({"from": "middle"}, "from"), ({"from": -1}, "from"), ({"parts": 0}, "parts"), ({"parts": 33}, "parts"), ({"tag": "x" * 129}, ""),
-                            ({"form": "start"}, "form is not known"), ("", "JSON object")):
+                            ({"form": "start"}, "form is not known"), ("[]", "JSON object")):
             self.refuse(400, words, "PUT", path, body)
         self.refuse(400, "name", "PUT", f"{self.journal}/consumers/{'x' * 129}", {})
         self.consumer("c", body={}, method="PUT", expect=201)
@@ -672,7 +746,10 @@ class NamedConsumers(OnOneServer):
             self.refuse(400, words, "POST", path + "/read", body)
         for body in ({}, {"lease": "x"}, {"position": 1}, {"lease": "x", "position": "1"}):
             self.refuse(400, "", "POST", path + "/acknowledge", body)
+        for lease in (0.5, 3601, True, "soon"):
+            self.refuse(400, "lease: expected seconds, or a time as in 30s, from 1s to 1h", "POST", path + "/read", {"holder": "x", "lease": lease})
         self.refuse(400, "lease", "POST", path + "/release", {})
+        self.refuse(409, "nothing to give back", "POST", path + "/release", {"lease": "made-up"})
         self.refuse(400, "position", "POST", path + "/move", {})
         self.refuse(409, "lease", "POST", path + "/acknowledge", {"lease": "made-up", "position": 0})
 
