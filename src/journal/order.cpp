@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kReadPerEvent = 4;
 constexpr size_t kPassedOver = 10'000;  // runs
 // Events are read in steps, the first of which shows how large they are. Those behind may be larger.
-constexpr size_t kLargestRow = 400 * 1024;
+constexpr size_t kLargestEventRow = 400 * 1024;
 constexpr size_t kFirstStep = 20;
 constexpr size_t kLongestStep = 500;
 constexpr size_t kGrowthOfSteps = 25;
@@ -83,7 +83,7 @@ class Order::PageReader {
 
   // How many events to read at once: what fits the page, as far as is known.
   size_t step() const {
-    if (read_ == 0) return std::clamp<size_t>(most_bytes_ / kLargestRow, 1, kFirstStep);
+    if (read_ == 0) return std::clamp<size_t>(most_bytes_ / kLargestEventRow, 1, kFirstStep);
     const auto size = std::max<size_t>(bytes_ / read_, 1);
     const auto most = std::min(read_ * kGrowthOfSteps, kLongestStep);
     return std::clamp<size_t>((most_bytes_ - bytes_) / size, 1, most);

@@ -260,6 +260,17 @@ class Appending(OnOneServer):
         self.assertEqual(response.status, 201)
         self.assertEqual(self.server.read(f"{self.journal}/limits")["highest"], 2)
 
+    def test_a_body_that_is_too_large_gets_a_sentence(self):
+        for headers, content in (({"Content-Length": str(64 << 20)}, b""), ({"Transfer-Encoding": "chunked"}, b"2000001\r\n")):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.http)
+            connection.putrequest("PUT", f"/journal/{self.journal}/limits/snapshots/1")
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            connection.endheaders(content)
+            response = connection.getresponse()
+            self.assertEqual((response.status, json.loads(response.read())), (413, {"error": "the body is larger than 716800 bytes"}), headers)
+            connection.close()
+
     def test_a_large_append_is_whole(self):
         self.server.append(f"{self.journal}/large", *[str(n) + 100_000 * "x" for n in range(60)])
         self.assertEqual([event["data"][:3] for event in self.server.lines(f"{self.journal}/large/events")], [(str(n) + "xxx")[:3] for n in range(60)])
