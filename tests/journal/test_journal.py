@@ -433,6 +433,17 @@ class Orders(OnOneServer):
         self.server.append(f"{self.journal}/batch", *[(n, {"tags": ["even"]} if n % 2 == 0 else {}) for n in range(150)])
         self.server.wait_for_position(self.journal, 180)
 
+    def test_a_hole_is_an_error_wherever_it_is_read(self):
+        self.server.append(f"{self.journal}/holed", *[(n, {"tags": ["t"]}) for n in range(1, 10)])
+        self.server.wait_for_position(self.journal, 9)
+        self.server.call("PUT", f"/journal/{self.journal}/consumers/c", {"from": "start"}, expect=201)
+        key = {"par": {"S": f"{self.journal}-P-holed-0"}, "num": {"N": "5"}} if LAYOUT == "blocks" else {"key": {"S": f"{self.journal}-P-holed-5"}}
+        self.server.tables().delete_item(TableName="tabella-journal", Key=key)
+        for path in ("all", "tags/t", "slices/0-1023", "all?format=ndjson", "all?direction=backward", "holed/events"):
+            self.refuse(500, "event 5 of holed is missing", "GET", f"{self.journal}/{path}")
+        self.refuse(500, "at position 5", "POST", f"{self.journal}/consumers/c/read", {"holder": "x"})
+        self.assertEqual([event["number"] for event in self.server.read(f"{self.journal}/all", after=5)["events"]], [6, 7, 8, 9])
+
     def test_every_event_has_one_position(self):
         self.fill()
         everything = self.server.lines(f"{self.journal}/all")
