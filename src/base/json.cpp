@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include "base/json_problem.h"
+
 namespace tabella {
 namespace {
 
@@ -63,6 +65,24 @@ std::optional<JsonValue> JsonDocument::parse(std::string_view text) {
   value.document_ = place.document;
   value.index_ = place.index;
   return value;
+}
+
+std::string_view json_problem(std::string_view text) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "it is empty";
+  dom::parser parser;
+  auto error = parser.allocate(text.size() + 64, kMaxDepth);
+  if (!error) error = parser.parse(text.data(), text.size()).error();
+  switch (error) {
+    case simdjson::SUCCESS: return "";
+    case simdjson::UTF8_ERROR: return "it is not UTF-8";
+    case simdjson::DEPTH_ERROR: return "it is nested too deep, more than 500 levels";
+    case simdjson::UNCLOSED_STRING:
+    case simdjson::STRING_ERROR: return "a text in it has no end, or has what must be escaped";
+    case simdjson::NUMBER_ERROR:
+      return "a number in it is malformed or too large: integers are from -2^63 to 2^64-1, others below "
+             "1.8e308";
+    default: return "it is no JSON";
+  }
 }
 
 JsonValue::Kind JsonValue::kind() const {

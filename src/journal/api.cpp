@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "base/time_text.h"
 #include "journal/event_json.h"
 #include "journal/replay.h"
+#include "store/time_slice.h"
 
 namespace tabella::journal {
 
@@ -74,6 +76,11 @@ std::optional<Entity> Api::entity_of(Call& call) const {
                 fmt::format("'{}' is a path of its own here, and cannot be an entity's id over HTTP", pid));
     return std::nullopt;
   }
+  // Clients take them for steps in the path, and some requests would be for something else.
+  if (pid == "." || pid == "..") {
+    call.refuse(400, fmt::format("'{}' cannot be an entity's id over HTTP", pid));
+    return std::nullopt;
+  }
   if (const auto problem = problem_with_pid(pid); !problem.empty()) {
     call.refuse(400, problem);
     return std::nullopt;
@@ -111,11 +118,11 @@ awaitable<void> Api::list_entities(Call& call) {
   const bool events = call.flag("events");
   const auto limit = call.number("limit", 100, 1, events ? kMostWithEvents : kMostEntities);
   if (call.answered()) co_return;
-  const auto page =
-      co_await parts_.journal.heads().list(*journal, static_cast<size_t>(limit), call.text("from"));
+  auto page = co_await parts_.journal.heads().list(*journal, static_cast<size_t>(limit), call.text("from"));
   if (!page && page.error().code == store::ErrorCode::validation)
     co_return call.refuse(400, "this page cannot be gone on from: begin anew");
   if (!page) co_return house::refuse(call, page.error());
+  store::TimeSlice slice;
   std::string list;
   {
     JsonArrayWriter array(list);
@@ -134,6 +141,11 @@ awaitable<void> Api::list_entities(Call& call) {
       one.number("epoch", static_cast<int64_t>(head.epoch));
       if (head.highest > 0) one.string("time", time_text(head.time));
       if (last) append_event_json(one.key("last_event"), *last);
+      if (list.size() > kMaxPage && &entity != &page->entities.back().entity) {
+        page->next = Heads::next_after(entity);
+        break;
+      }
+      co_await slice.yield_if_over();
     }
   }
   JsonObjectWriter answer(call.answer_json());
@@ -149,7 +161,7 @@ bool wants_lines(net::Call& call) {
   if (!format.empty() && format != "ndjson" && format != "json")
     call.refuse(400, "format: expected json or ndjson");
   if (!format.empty()) return format == "ndjson";
-  return call.request.header("accept").find("application/x-ndjson") != std::string_view::npos;
+  return lower(call.request.header("accept")).contains("application/x-ndjson");
 }
 
 Direction direction_of(net::Call& call) {

@@ -1,5 +1,6 @@
 // The events of one entity: appended, read, followed, deleted, confirmed.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -148,7 +149,7 @@ awaitable<void> Api::append(Call& call) {
   const auto body = call.request.body;
   if (!entity || !call.count_memory(2 * body.size())) co_return;
   const auto read = [&] {
-    return is_described(call.request) ? read_append(std::move(*entity), body)
+    return is_described(call.request) ? read_append(std::move(*entity), call)
                                       : read_raw_append(std::move(*entity), call);
   };
   auto request = body.size() > kLongBody ? co_await parts_.long_work.run(read) : read();
@@ -188,6 +189,7 @@ awaitable<void> Api::answer_page(Call& call, Entity entity, Range range, size_t 
   size_t count = 0;
   Extent extent;
   std::optional<Range> left;
+  store::TimeSlice slice;
   {
     JsonArrayWriter array(list);
     for (auto window = first_window(range, limit);; window = *left) {
@@ -205,6 +207,7 @@ awaitable<void> Api::answer_page(Call& call, Entity entity, Range range, size_t 
           append_event_json(array.element(), event);
           full = ++count == limit || list.size() > kMaxPage;
           if (full) seen = event.number();
+          co_await slice.yield_if_over();
         }
       }
       extent = replay.extent();
@@ -242,14 +245,17 @@ awaitable<bool> write_history(net::LineWriter& lines, std::shared_ptr<History> h
     if (history->events.size() > history->left)
       history->events.erase(history->events.begin() + static_cast<std::ptrdiff_t>(history->left),
                             history->events.end());
-    for (const auto& event : history->events) {
-      append_event_json(lines.line(), event);
+    for (auto& each : history->events) {
+      {
+        const auto event = std::move(each);  // goes before it is waited for the client
+        append_event_json(lines.line(), event);
+      }
       if (!co_await lines.end_line()) co_return false;
+      co_await slice.yield_if_over();
     }
     history->counts.events_read += history->events.size();
     history->left -= history->events.size();
     if (history->left == 0) break;
-    co_await slice.yield_if_over();
     auto next = co_await history->replay.next();
     if (!next) {
       log::error("the history of {} in {} ends early: {}", history->entity.pid, history->entity.journal,
@@ -347,9 +353,22 @@ awaitable<void> Api::confirm(Call& call) {
   if (call.answered()) co_return;
   if (by.empty() || by.size() > kMostConfirmations)
     co_return call.refuse(400, fmt::format("by: expected from 1 to {} names", kMostConfirmations));
-  for (const auto& name : by)
-    if (name.empty() || name.size() > kMaxConfirmation)
-      co_return call.refuse(400, fmt::format("by: a name has from 1 to {} bytes", kMaxConfirmation));
+  for (const auto& name : by) {
+    const auto good = check_text("by: a name", name, kMaxConfirmation);
+    if (!good) co_return call.refuse(400, good.error().message);
+    if (name.empty()) co_return call.refuse(400, "by: a name has a character at least");
+  }
+  // Those who confirm at the same moment may be some more; they are not more and more.
+  auto replay = parts_.journal.replay(*entity, {.from = *number, .to = *number, .skip_holes = true});
+  const auto found = co_await replay.next();
+  if (!found) co_return house::refuse(call, found.error());
+  if (found->empty()) co_return call.refuse(404, "there is no such event");
+  const auto before = found->front().confirmations();
+  std::set<std::string_view> together(before.begin(), before.end());
+  together.insert(by.begin(), by.end());
+  if (together.size() > std::max(kMostConfirmations, before.size()))
+    co_return call.refuse(400, fmt::format("an event has at most {} confirmations, and this one has {}",
+                                           kMostConfirmations, before.size()));
   const auto confirmed = co_await parts_.journal.confirm(std::move(*entity), *number, std::move(by));
   if (!confirmed) co_return house::refuse(call, confirmed.error());
   if (!*confirmed) co_return call.refuse(404, "there is no such event");

@@ -17,6 +17,8 @@ using boost::asio::awaitable;
 namespace {
 
 constexpr size_t kAtOnce = 500;
+// A client that reads slowly holds so much.
+constexpr size_t kBytesAtOnce = 512 * 1024;
 // A page that finds few of many says where it has come to, rather than going on.
 constexpr std::chrono::seconds kLongestPage{2};
 
@@ -94,8 +96,9 @@ std::optional<Api::OrderRequest> Api::order_of(Call& call) const {
 
 store::Async<OrderPage> Api::read_page(const OrderRequest& request, uint64_t from, Direction direction,
                                        size_t limit) const {
-  if (direction == Direction::forward) return parts_.order.read(request.journal, from, limit, request.filter);
-  return parts_.order.read_backward(request.journal, from, limit, request.filter);
+  if (direction == Direction::forward)
+    return parts_.order.read(request.journal, from, limit, request.filter, kBytesAtOnce);
+  return parts_.order.read_backward(request.journal, from, limit, request.filter, kBytesAtOnce);
 }
 
 awaitable<void> Api::read_order(Call& call) {
@@ -118,6 +121,7 @@ awaitable<void> Api::read_order(Call& call) {
 awaitable<void> Api::answer_order_page(Call& call, OrderRequest request, uint64_t from, Direction direction,
                                        size_t limit) {
   const auto deadline = std::chrono::steady_clock::now() + kLongestPage;
+  store::TimeSlice slice;
   std::string list;
   size_t count = 0;
   uint64_t position = from;
@@ -133,10 +137,13 @@ awaitable<void> Api::answer_order_page(Call& call, OrderRequest request, uint64_
         if (!call.count_memory(list.size() + json_size(placed.event))) co_return;
         append_event_json(array.element(), placed);
         ++count;
-        if (list.size() <= kMaxPage) continue;
-        position = placed.position;
-        break;
+        if (list.size() > kMaxPage) {
+          position = placed.position;
+          break;
+        }
+        co_await slice.yield_if_over();
       }
+      if (list.size() > kMaxPage) break;
       if (is_at_end(*page, direction) || std::chrono::steady_clock::now() > deadline) break;
     }
   }
@@ -165,15 +172,18 @@ awaitable<bool> Api::write_order(net::LineWriter& lines, OrderRequest request, O
   // What comes meanwhile is for the next request: otherwise there might be no end.
   const auto end = page.last;
   while (true) {
-    for (const auto& placed : page.events) {
-      append_event_json(lines.line(), placed);
+    for (auto& each : page.events) {
+      {
+        const auto placed = std::move(each);  // goes before it is waited for the client
+        append_event_json(lines.line(), placed);
+      }
       if (!co_await lines.end_line()) co_return false;
+      co_await slice.yield_if_over();
     }
     parts_.counts.events_read += page.events.size();
     limit -= std::min(limit, page.events.size());
     page.last = end;
     if (limit == 0 || is_at_end(page, direction)) co_return true;
-    co_await slice.yield_if_over();
     auto next = co_await read_page(request, page.position, direction, std::min(limit, kAtOnce));
     if (!next) {
       log::error("the events of {} end early: {}", request.journal, next.error().message);
@@ -202,14 +212,19 @@ awaitable<void> Api::tell_order(net::EventStream& stream, OrderRequest request, 
   store::TimeSlice slice;
   std::string json;
   while (!stream.ended() && !stopping_) {
-    const auto page = co_await parts_.order.read(request.journal, position, kAtOnce, request.filter);
+    auto page = co_await parts_.order.read(request.journal, position, kAtOnce, request.filter, kBytesAtOnce);
     // The client comes again, and goes on where it was.
     if (!page)
       co_return log::warning("events of {} cannot be told of: {}", request.journal, page.error().message);
-    for (const auto& placed : page->events) {
+    for (auto& each : page->events) {
       json.clear();
-      append_event_json(json, placed);
-      if (!co_await stream.send(std::to_string(placed.position), "", json)) co_return;
+      const auto id = std::to_string(each.position);
+      {
+        const auto placed = std::move(each);
+        append_event_json(json, placed);
+      }
+      if (!co_await stream.send(id, "", json)) co_return;
+      co_await slice.yield_if_over();
     }
     parts_.counts.events_read += page->events.size();
     position = std::max(position, page->position);

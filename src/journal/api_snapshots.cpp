@@ -91,6 +91,8 @@ awaitable<void> Api::answer_snapshot(Call& call, Entity entity, SnapshotRange ra
 awaitable<void> Api::save_snapshot(Call& call) {
   const auto entity = entity_of(call);
   const auto number = path_number(call, "number");
+  if (number && *number == 0)
+    call.refuse(400, "number: a snapshot has the number of the last event that is in it, from 1 on");
   if (call.answered()) co_return;
   const auto body = call.request.body;
   auto snapshot = is_described(call.request) ? read_snapshot(body) : read_raw_snapshot(body);
@@ -98,7 +100,7 @@ awaitable<void> Api::save_snapshot(Call& call) {
   // One of events that do not exist yet would hide them once they do.
   const auto extent = co_await parts_.journal.extent(*entity);
   if (!extent) co_return house::refuse(call, extent.error());
-  if (*number == 0 || *number > extent->highest)
+  if (*number > extent->highest)
     co_return call.refuse(
         409, fmt::format("there is no event {} of it: the last one is {}", *number, extent->highest));
   snapshot->number = *number;

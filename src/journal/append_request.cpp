@@ -1,5 +1,6 @@
 #include "journal/append_request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "base/base64.h"
 #include "base/duration.h"
 #include "base/json.h"
+#include "base/json_problem.h"
 #include "base/options.h"
 #include "base/text.h"
 
@@ -27,14 +29,25 @@ std::unexpected<BadRequest> bad(fmt::format_string<Arguments...> format, Argumen
   return std::unexpected(BadRequest{.message = fmt::format(format, std::forward<Arguments>(arguments)...)});
 }
 
-// A text that others will see in lists and keys.
-Nothing check_text(std::string_view name, std::string_view text, size_t most) {
+Read<JsonValue> parse_object(JsonDocument& document, std::string_view json, std::string_view example) {
+  const auto value = document.parse(json);
+  if (!value)
+    return bad("the body cannot be read: {}; expected a JSON object: {}", json_problem(json), example);
+  if (!value->is_object()) return bad("expected a JSON object: {}", example);
+  return *value;
+}
+
+}  // namespace
+
+Read<void> check_text(std::string_view name, std::string_view text, size_t most) {
   if (text.size() > most) return bad("{} has at most {} bytes", name, most);
   for (size_t i = 0; i < text.size(); ++i)
     if (control_length(text.substr(i)) > 0) return bad("{} has control characters in it", name);
   if (!is_valid_utf8(text)) return bad("{} is no UTF-8", name);
   return {};
 }
+
+namespace {
 
 Read<std::string> read_text(std::string_view name, JsonValue value, size_t most) {
   if (value.kind() == Kind::null) return std::string();
@@ -43,33 +56,30 @@ Read<std::string> read_text(std::string_view name, JsonValue value, size_t most)
   return std::string(value.string());
 }
 
-Read<uint64_t> read_whole(std::string_view name, JsonValue value) {
-  if (value.kind() != Kind::integer || value.integer() < 0)
-    return bad("{}: expected a whole number from 0 to {}", name, kLastNumber);
-  return static_cast<uint64_t>(value.integer());
-}
-
-Read<uint64_t> read_whole(std::string_view name, std::string_view text) {
-  int64_t number = 0;
+Read<uint64_t> read_whole(std::string_view name, std::string_view text, uint64_t most) {
+  uint64_t number = 0;
   const auto* end = text.data() + text.size();
   const auto [read, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc{} || read != end || number < 0)
-    return bad("{}: expected a whole number from 0 to {}", name, kLastNumber);
-  return static_cast<uint64_t>(number);
+  if (error != std::errc{} || read != end || number > most)
+    return bad("{}: expected a whole number from 0 to {}", name, most);
+  return number;
 }
+
+Read<uint64_t> read_epoch(std::string_view text) { return read_whole("epoch", text, Journal::kHighestEpoch); }
 
 Read<Expected> read_expected(std::string_view text) {
   if (text == "any") return Expected::any();
   if (text == "none") return Expected::none();
-  const auto number = read_whole("expected", text);
-  if (!number) return bad("expected: 'any', 'none', or the number of the last event that there is");
+  const auto number = read_whole("expected", text, kLastNumber);
+  if (!number)
+    return bad("expected: 'any', 'none', or the number of the last event that there is, a whole one");
   return Expected::version(*number);
 }
 
 Read<std::chrono::seconds> read_time_to_live(std::string_view text) {
   const auto time = parse_duration(text);
   if (!time || *time < std::chrono::seconds{1} || *time > kForever)
-    return bad("ttl: expected seconds, or a time as in 30d, of a second at least");
+    return bad("ttl: expected seconds, or a time as in 30d, from a second to {}", duration_text(kForever));
   return std::chrono::duration_cast<std::chrono::seconds>(*time);
 }
 
@@ -204,11 +214,12 @@ Nothing take_member(Append& append, std::string_view name, JsonValue value, std:
     TABELLA_ASSIGN(append.events, read_events(value, text));
   } else if (name == "expected") {
     if (value.kind() != Kind::string && value.kind() != Kind::integer)
-      return bad("expected: 'any', 'none', or a number");
+      return bad("expected: 'any', 'none', or a whole number, written as 1 and not as 1.0");
     TABELLA_ASSIGN(append.expected, read_expected(value.kind() == Kind::string ? std::string(value.string())
                                                                                : value.number_text()));
   } else if (name == "epoch") {
-    TABELLA_ASSIGN(append.epoch, read_whole(name, value));
+    // As text: a number that is too large would be the largest there is.
+    TABELLA_ASSIGN(append.epoch, read_epoch(value.kind() == Kind::integer ? value.number_text() : ""));
   } else if (name == "batch") {
     TABELLA_ASSIGN(append.batch_id, read_text(name, value, kMaxBatchId));
   } else if (name == "ttl") {
@@ -221,22 +232,43 @@ Nothing take_member(Append& append, std::string_view name, JsonValue value, std:
   return {};
 }
 
+std::string media_type(const net::HttpRequest& request) {
+  const auto header = request.header("content-type");
+  return lower(trim(header.substr(0, header.find(';'))));
+}
+
+// Stored as bytes, an append that somebody sent as text would lose its condition, and nobody would know.
+Nothing check_is_no_append(const net::HttpRequest& request) {
+  if (media_type(request) != "text/plain") return {};
+  JsonDocument document;
+  const auto body = document.parse(request.body);
+  if (!body || !body->find("events")) return {};
+  return bad(
+      "this is JSON with events, sent as text/plain: send it as application/json, or as "
+      "application/octet-stream if these bytes are the event");
+}
+
 }  // namespace
 
 bool is_described(const net::HttpRequest& request) {
-  const auto header = request.header("content-type");
-  const auto type = lower(trim(header.substr(0, header.find(';'))));
-  return type.empty() || type == "application/json" || type == "application/x-www-form-urlencoded";
+  const auto type = media_type(request);
+  return type.empty() || type == "application/json" || type == "text/json" || type.ends_with("+json") ||
+         type == "application/x-www-form-urlencoded";
 }
 
-Read<Append> read_append(Entity entity, std::string_view json) {
+Read<Append> read_append(Entity entity, const net::Call& call) {
+  if (!call.target.query.empty())
+    return bad("?{}= is for a body that is one event's bytes: with JSON all is in the body, as in {}",
+               printable(call.target.query.begin()->first),
+               R"({"events": [{"type": "Opened", "data": {}}], "expected": 7})");
+  const auto json = call.request.body;
   JsonDocument document;
-  const auto body = document.parse(json);
-  if (!body || !body->is_object())
-    return bad("expected a JSON object: {}", R"({"events": [{"type": "Opened", "data": {"owner": "ann"}}]})");
+  TABELLA_ASSIGN(
+      const auto body,
+      parse_object(document, json, R"({"events": [{"type": "Opened", "data": {"owner": "ann"}}]})"));
   Append append{.entity = std::move(entity)};
   JsonTexts texts(json);
-  for (JsonElements members(*body); members.next() && texts.next();)
+  for (JsonElements members(body); members.next() && texts.next();)
     if (members.value().kind() != Kind::null)
       TABELLA_TRY(take_member(append, members.key(), members.value(), texts.text()));
   if (append.events.empty()) return bad("events is missing");
@@ -254,12 +286,13 @@ Read<Append> read_raw_append(Entity entity, const net::Call& call) {
   if (call.target.has("tag"))
     for (const auto tag : split(call.text("tag"), ',')) TABELLA_TRY(add_tag(event.tags, trim(tag)));
   TABELLA_TRY(check_size(size_of(event), "the event"));
+  TABELLA_TRY(check_is_no_append(call.request));
   append.events.push_back(std::move(event));
   append.batch_id = call.text("batch");
   TABELLA_TRY(check_text("batch", append.batch_id, kMaxBatchId));
   TABELLA_ASSIGN(append.expected, read_expected(call.text("expected", "any")));
   if (call.target.has("epoch")) {
-    TABELLA_ASSIGN(append.epoch, read_whole("epoch", call.text("epoch")));
+    TABELLA_ASSIGN(append.epoch, read_epoch(call.text("epoch")));
   }
   if (call.target.has("ttl")) {
     TABELLA_ASSIGN(append.time_to_live, read_time_to_live(call.text("ttl")));
@@ -269,12 +302,11 @@ Read<Append> read_raw_append(Entity entity, const net::Call& call) {
 
 Read<Snapshot> read_snapshot(std::string_view json) {
   JsonDocument document;
-  const auto body = document.parse(json);
-  if (!body || !body->is_object()) return bad("expected a JSON object: {}", R"({"data": {"balance": 120}})");
+  TABELLA_ASSIGN(const auto body, parse_object(document, json, R"({"data": {"balance": 120}})"));
   Snapshot snapshot;
   PayloadReader payload;
   JsonTexts texts(json);
-  for (JsonElements members(*body); members.next() && texts.next();) {
+  for (JsonElements members(body); members.next() && texts.next();) {
     TABELLA_ASSIGN(const bool taken, payload.take(members.key(), members.value(), texts.text()));
     if (taken) continue;
     if (members.key() == "serializer") {

@@ -24,12 +24,16 @@ struct BadRequest {
 template <class T>
 using Read = std::expected<T, BadRequest>;
 
-// Whether the body is JSON that says what to store. Everything else is stored as it came, but for what curl
-// calls -d if nobody tells it what it is.
+// A text that others will see in lists and keys: that it is UTF-8 of at most so many bytes, without control
+// characters.
+Read<void> check_text(std::string_view name, std::string_view text, size_t most);
+
+// Whether the body is JSON that says what to store, as by its type, or as curl -d sends it. Everything else
+// is stored as it came.
 bool is_described(const net::HttpRequest& request);
 
-// {"events": [{"data": …}, …], "expected": …, …}
-Read<Append> read_append(Entity entity, std::string_view json);
+// {"events": [{"data": …}, …], "expected": …, …}; nothing in the query, where nobody would look at it.
+Read<Append> read_append(Entity entity, const net::Call& call);
 // One event, which is the body; all else is in the query.
 Read<Append> read_raw_append(Entity entity, const net::Call& call);
 

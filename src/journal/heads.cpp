@@ -144,6 +144,8 @@ Async<std::optional<Batch>> Heads::find_batch(Entity entity, std::string batch_i
 
 // A page ends at its last entity if it is full, and else behind the last row that was looked at: it may be
 // short, or empty, although more is to come.
+std::string Heads::next_after(const Entity& entity) { return list_token(key_of(entity)); }
+
 Async<Heads::Page> Heads::list(std::string journal, size_t limit, std::string from) const {
   store::ScanRequest scan = store::Scan(table_)
                                 .limit(kRowsPerScan)
@@ -161,7 +163,7 @@ Async<Heads::Page> Heads::list(std::string journal, size_t limit, std::string fr
       auto entity = entity_of(row);
       if (!entity) continue;
       if (page.entities.size() == std::max<size_t>(limit, 1)) {
-        page.next = list_token(key_of(page.entities.back().entity));
+        page.next = next_after(page.entities.back().entity);
         co_return page;
       }
       page.entities.push_back({.entity = std::move(*entity), .head = head_of(row)});

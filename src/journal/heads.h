@@ -87,6 +87,7 @@ class Heads {
     std::vector<NamedHead> entities;
     std::string next;
   };
+  static std::string next_after(const Entity& entity);  // the `next` of a page that ends with it
   store::Async<Page> list(std::string journal, size_t limit, std::string from) const;
 
   store::Async<std::vector<std::string>> journals() const;

@@ -6,6 +6,9 @@
 #include <span>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "journal/order_cursor.h"
@@ -24,10 +27,13 @@ namespace {
 // passed over.
 constexpr size_t kReadPerEvent = 4;
 constexpr size_t kPassedOver = 10'000;  // runs
-constexpr size_t kPageBytes = 8u << 20;
-// Events are read in steps, the first of which shows how large they are.
+// Events are read in steps, the first of which shows how large they are. Those behind may be larger.
+constexpr size_t kLargestEventRow = 400 * 1024;
 constexpr size_t kFirstStep = 20;
 constexpr size_t kLongestStep = 500;
+constexpr size_t kGrowthOfSteps = 25;
+// How far around a missing event others are looked for that explain it.
+constexpr uint64_t kNeighbours = 10'000;
 // So many consecutive events are a range, and fewer are read one by one.
 constexpr size_t kShortestRange = 4;
 constexpr size_t kRowsOfRuns = 100;
@@ -38,7 +44,7 @@ constexpr size_t kRowsOfRuns = 100;
 class Order::PageReader {
  public:
   PageReader(const Order& order, const std::string& journal, const Filter& filter, Direction direction,
-             uint64_t first, uint64_t last)
+             uint64_t first, uint64_t last, size_t most_bytes)
       : order_(order),
         journal_(journal),
         filter_(filter),
@@ -48,12 +54,13 @@ class Order::PageReader {
                                .tag = filter.tag,
                                .direction = direction,
                                .first = first,
-                               .last = last}) {}
+                               .last = last}),
+        most_bytes_(most_bytes) {}
 
   // The page's position stays what it is where there is nothing to look at.
   Async<void> read(size_t limit, OrderPage& page) {
     while (page.events.size() < limit && read_ < limit * kReadPerEvent && passed_over_ < kPassedOver &&
-           bytes_ < kPageBytes) {
+           bytes_ < most_bytes_) {
       TABELLA_CO_ASSIGN(auto entries, co_await gather(std::min(limit - page.events.size(), step())));
       if (entries.empty() && at_end()) break;
       TABELLA_CO_TRY(co_await fetch(std::move(entries), page));
@@ -63,7 +70,7 @@ class Order::PageReader {
     co_return store::Result<void>();
   }
 
-  bool at_end() const { return waiting_.empty() && cursor_.at_end(); }
+  bool at_end() const { return !cut_off_ && waiting_.empty() && cursor_.at_end(); }
 
  private:
   struct Entry {
@@ -76,9 +83,10 @@ class Order::PageReader {
 
   // How many events to read at once: what fits the page, as far as is known.
   size_t step() const {
-    if (read_ == 0) return kFirstStep;
+    if (read_ == 0) return std::clamp<size_t>(most_bytes_ / kLargestEventRow, 1, kFirstStep);
     const auto size = std::max<size_t>(bytes_ / read_, 1);
-    return std::clamp<size_t>((kPageBytes - bytes_) / size, 1, kLongestStep);
+    const auto most = std::min(read_ * kGrowthOfSteps, kLongestStep);
+    return std::clamp<size_t>((most_bytes_ - bytes_) / size, 1, most);
   }
 
   bool is_asked_for(const std::string& pid) const {
@@ -126,7 +134,7 @@ class Order::PageReader {
     // By entity and number; deleted ones need not be read.
     std::vector<Entry*> wanted;
     for (auto& entry : entries)
-      if (entry.number > deleted_to_[entry.pid]) wanted.push_back(&entry);
+      if (entry.number > gone_[entry.pid].deleted_to) wanted.push_back(&entry);
     std::ranges::sort(wanted, {}, [](const Entry* entry) { return std::tie(entry->pid, entry->number); });
     std::vector<Entry*> single;
     for (size_t at = 0, end = 0; at < wanted.size(); at = end) {
@@ -142,7 +150,16 @@ class Order::PageReader {
     }
     TABELLA_CO_TRY(co_await read_single(single));
     const auto now = order_.clock_.now();
+    uint64_t taken_to = 0;
     for (auto& entry : entries) {
+      if (bytes_ >= most_bytes_) {
+        // What is left is read again with the next page, rather than held until this one was sent.
+        cut_off_ = true;
+        looked_to_ = taken_to;
+        break;
+      }
+      taken_to = entry.position;
+      if (!entry.event) TABELLA_CO_TRY(co_await look_again(entry));
       if (!entry.event) continue;
       bytes_ += entry.event->row().bytes().size();
       const auto expires = entry.event->expires();
@@ -171,18 +188,66 @@ class Order::PageReader {
     co_return known->second;
   }
 
+  // For an event that is not there. It may have been deleted or have expired since we read the head, or have
+  // been deleted by another program, which tells us only by its counters; or it is one of a batch that
+  // another program has not finished. Otherwise the history has a hole, which is for nobody to pass over
+  // unseen.
+  Async<void> look_again(Entry& entry) {
+    const Entity entity{.journal = journal_, .pid = entry.pid};
+    auto& gone = gone_[entry.pid];
+    if (entry.number <= gone.deleted_to || entry.number <= gone.expiring_to) co_return store::Result<void>();
+    if (!std::exchange(gone.is_sure, true)) {
+      TABELLA_CO_ASSIGN(const auto head, co_await order_.journal_.heads().find(entity));
+      TABELLA_CO_ASSIGN(const auto counters, co_await layout().read_counters(order_.store_, entity));
+      gone.deleted_to = std::max(head.value_or(Head()).deleted_to, counters.deleted_to);
+      gone.expiring_to = head.value_or(Head()).expiring_to;
+      if (entry.number <= gone.deleted_to || entry.number <= gone.expiring_to)
+        co_return store::Result<void>();
+    }
+    // Reading the entity knows the rest, given those on both sides.
+    TABELLA_CO_ASSIGN(const auto from,
+                      co_await neighbour(entity, entry.number, gone.deleted_to + 1, Direction::backward));
+    TABELLA_CO_ASSIGN(const auto to, co_await neighbour(entity, entry.number, INT64_MAX, Direction::forward));
+    auto replay = order_.journal_.replay(entity, {.from = from, .to = to});
+    while (true) {
+      auto next = co_await replay.next();
+      if (!next) next.error().message.insert(0, fmt::format("at position {}: ", entry.position));
+      TABELLA_CO_ASSIGN(auto events, std::move(next));
+      if (events.empty()) co_return store::Result<void>();
+      for (auto& event : events)
+        if (event.number() == entry.number) entry.event = std::move(event);
+    }
+  }
+
+  // The next number that has an event, up to `end`; without one the number itself.
+  Async<uint64_t> neighbour(const Entity& entity, uint64_t number, uint64_t end, Direction direction) {
+    const bool forward = direction == Direction::forward;
+    const auto first = forward ? number : std::max(end, number - std::min(number, kNeighbours));
+    const auto last = forward ? std::min(end - kNeighbours, number) + kNeighbours : number;
+    for (std::optional at = number; at;) {
+      TABELLA_CO_ASSIGN(auto step, co_await layout().read(order_.store_, entity, forward ? *at : first,
+                                                          forward ? last : *at, direction));
+      if (!step.events.empty()) co_return step.events.front().number();
+      at = step.next;
+      co_await slice_.yield_if_over();
+    }
+    co_return number;
+  }
+
   // How far the events of these entities were deleted. Each head is read once for a page.
   Async<void> read_heads(const Entries& entries) {
     std::vector<item::Item> keys;
     for (const auto& entry : entries)
-      if (deleted_to_.try_emplace(entry.pid, 0).second)
+      if (gone_.try_emplace(entry.pid).second)
         keys.push_back(Heads::key_of({.journal = journal_, .pid = entry.pid}));
     if (keys.empty()) co_return store::Result<void>();
     TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(order_.store_, order_.journal_.heads().table(),
                                                                std::move(keys)));
     for (const auto& row : rows)
-      if (const auto entity = Heads::entity_of(row))
-        deleted_to_[entity->pid] = Heads::head_of(row).deleted_to;
+      if (const auto entity = Heads::entity_of(row)) {
+        const auto head = Heads::head_of(row);
+        gone_[entity->pid] = {.deleted_to = head.deleted_to, .expiring_to = head.expiring_to};
+      }
     co_return store::Result<void>();
   }
 
@@ -231,11 +296,19 @@ class Order::PageReader {
   OrderCursor cursor_;
   std::deque<Run> waiting_;  // read and not looked at yet
   uint64_t looked_to_ = 0;   // a position; 0: nothing yet
-  std::unordered_map<std::string, uint64_t, KeyedHash> deleted_to_;
+  // Up to where no event of an entity need be there.
+  struct Gone {
+    uint64_t deleted_to = 0;
+    uint64_t expiring_to = 0;
+    bool is_sure = false;  // it was looked at after an event was found to be missing
+  };
+  std::unordered_map<std::string, Gone, KeyedHash> gone_;
   std::map<std::pair<std::string, uint64_t>, bool> whole_batches_;  // by entity and first number
   size_t read_ = 0;
   size_t passed_over_ = 0;
+  const size_t most_bytes_;
   size_t bytes_ = 0;
+  bool cut_off_ = false;  // not all that was gathered is in the page
   store::TimeSlice slice_;
 };
 
@@ -251,23 +324,24 @@ Async<uint64_t> Order::last(std::string journal) const {
 }
 
 // The last position is read first: all rows up to there were written together with it, or before.
-Async<OrderPage> Order::read(std::string journal, uint64_t after, size_t limit, Filter filter) const {
+Async<OrderPage> Order::read(std::string journal, uint64_t after, size_t limit, Filter filter,
+                             size_t bytes) const {
   OrderPage page{.position = after};
   TABELLA_CO_ASSIGN(page.last, co_await last(journal));
   if (after >= page.last) co_return page;
-  PageReader reader(*this, journal, filter, Direction::forward, after + 1, page.last);
+  PageReader reader(*this, journal, filter, Direction::forward, after + 1, page.last, bytes);
   TABELLA_CO_TRY(co_await reader.read(limit, page));
   if (reader.at_end()) page.position = page.last;
   co_return page;
 }
 
-Async<OrderPage> Order::read_backward(std::string journal, uint64_t before, size_t limit,
-                                      Filter filter) const {
+Async<OrderPage> Order::read_backward(std::string journal, uint64_t before, size_t limit, Filter filter,
+                                      size_t bytes) const {
   OrderPage page{.position = std::min<uint64_t>(before, 1)};
   TABELLA_CO_ASSIGN(page.last, co_await last(journal));
   if (before <= 1 || page.last == 0) co_return page;
   page.position = std::min(before, page.last + 1);
-  PageReader reader(*this, journal, filter, Direction::backward, 1, page.position - 1);
+  PageReader reader(*this, journal, filter, Direction::backward, 1, page.position - 1, bytes);
   TABELLA_CO_TRY(co_await reader.read(limit, page));
   if (reader.at_end()) page.position = 1;
   co_return page;

@@ -56,13 +56,18 @@ class Order {
       : store_(store), clock_(clock), journal_(journal), table_(std::move(table)) {}
   static store::TablePlan plan(const std::string& table);
 
+  // What the events of a page take in memory, at most and one more.
+  static constexpr size_t kPageBytes = 8u << 20;
+
   // Events behind `after`, at most `limit`, and not many more rows looked at than that takes: a page may be
-  // empty although more is to come, as its position says.
-  store::Async<OrderPage> read(std::string journal, uint64_t after, size_t limit, Filter filter) const;
+  // empty although more is to come, as its position says. A number that is missing although it was neither
+  // deleted nor has expired is an error that names it (internal), as of Replay::next().
+  store::Async<OrderPage> read(std::string journal, uint64_t after, size_t limit, Filter filter,
+                               size_t bytes = kPageBytes) const;
   // Backward: events before `before`, the last first; the position is that of the last one looked at, and 1
   // once there are no more.
-  store::Async<OrderPage> read_backward(std::string journal, uint64_t before, size_t limit,
-                                        Filter filter) const;
+  store::Async<OrderPage> read_backward(std::string journal, uint64_t before, size_t limit, Filter filter,
+                                        size_t bytes = kPageBytes) const;
   // Whose events are behind `after`, without the events themselves: some of them, from the first on; none
   // where there are none.
   store::Async<std::vector<Run>> runs(std::string journal, uint64_t after) const;

@@ -17,7 +17,7 @@ class JournalSystem final : public house::System {
   std::vector<store::TablePlan> tables(const std::string& prefix) const override {
     return tables_of(options_, prefix);
   }
-  void add_routes(net::Router& router) override { Api::add_routes({router, api_}); }
+  void add_routes(net::Router& router) override { Api::add_routes({router, api_, house::Unlisted::refused}); }
 
   void start(house::House& house) override;
   void write_metrics(metrics::Exposition& out) const override;

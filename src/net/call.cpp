@@ -104,7 +104,7 @@ std::string& Call::answer_json(int status) {
 bool Call::count_memory(size_t bytes) {
   if (!request.unpacked || request.unpacked->resize(bytes)) return true;
   response.add_header("Retry-After", "1");
-  refuse(503, "too many large answers are under way; try again");
+  refuse(503, "too many large requests and answers are under way; try again");
   return false;
 }
 

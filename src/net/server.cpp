@@ -3,8 +3,11 @@
 #include <atomic>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "net/body_writer.h"
 #include "net/budget.h"
+#include "net/call.h"
 #include "net/listener.h"
 #include "net/transport.h"
 
@@ -16,6 +19,7 @@ using asio::awaitable;
 namespace {
 
 constexpr size_t kCopiedBody = 16 * 1024;
+constexpr const char* kNoRoom = "too many large requests and answers are under way; try again";
 
 }  // namespace
 
@@ -111,7 +115,7 @@ class HttpConnection {
     response_.status = 503;
     response_.add_header("Retry-After", "1");
     response_.content_type = "text/plain; charset=utf-8";
-    response_.body = "too many large answers are under way; try again\n";
+    response_.body = std::string(kNoRoom) + "\n";
   }
 
   std::string_view unread() const { return {buffer_.data() + begin_, end_ - begin_}; }
@@ -144,8 +148,8 @@ class HttpConnection {
   }
 
   awaitable<bool> read_body(RequestHead& head) {
-    if (head.content_length > body_limit(head.request)) {
-      co_await refuse(413);
+    if (const auto limit = body_limit(head.request); head.content_length > limit) {
+      co_await refuse(413, too_large(limit));
       co_return false;
     }
     const size_t whole = head.size + head.content_length;
@@ -179,15 +183,20 @@ class HttpConnection {
         co_return true;
       }
       if (state != ChunkedBody::State::incomplete) {
-        co_await refuse(state == ChunkedBody::State::too_large ? 413 : 400);
+        const bool large = state == ChunkedBody::State::too_large;
+        co_await refuse(large ? 413 : 400, large ? too_large(limit) : "");
         co_return false;
       }
       if (!budget_.resize(buffer_.size() + chunked.body().capacity())) {
-        co_await refuse(503);
+        co_await refuse(503, kNoRoom);
         co_return false;
       }
       if (!co_await read_more(kReadSize)) co_return false;
     }
+  }
+
+  static std::string too_large(size_t limit) {
+    return fmt::format("the body is larger than {} bytes", limit);
   }
 
   size_t body_limit(const HttpRequest& request) const {
@@ -231,7 +240,7 @@ class HttpConnection {
       }
       if (buffer_.size() - end_ < step) {
         if (!budget_.resize(end_ + step)) {
-          co_await refuse(503);
+          co_await refuse(503, kNoRoom);
           co_return false;
         }
         buffer_.resize(end_ + step);
@@ -267,9 +276,11 @@ class HttpConnection {
   }
 
   // Answers a request that is not going to be read to its end.
-  awaitable<void> refuse(int status) {
+  awaitable<void> refuse(int status, std::string sentence = {}) {
     HttpResponse response;
     response.status = status;
+    if (!sentence.empty()) answer_error(response, status, sentence);
+    if (status == 503) response.add_header("Retry-After", "1");
     if (co_await write(response, true)) co_await connection_.linger();
   }
 

@@ -99,6 +99,40 @@ class Appending(OnOneServer):
         empty = self.server.read(f"{self.journal}/raw/events", **{"from": 2})["events"][0]
         self.assertEqual((empty["bytes"], empty["epoch"]), ("", 3))
 
+    def test_a_condition_is_never_overlooked(self):
+        path = f"{self.journal}/condition"
+        self.server.append(path, 1)
+        body = {"events": [{"data": 2}]}
+        for query in ("expected=none", "epoch=1", "batch=b", "ttl=5s", "type=T", "tag=t", "id=i"):
+            self.refuse(400, f"?{query.split('=')[0]}= is for a body that is one event's bytes", "POST", f"{path}/events?{query}", body)
+        for media in ("text/json", "application/vnd.bank+json", "Application/JSON; charset=utf-8", "text/json;charset=utf-8"):
+            response, answer = self.server.request("POST", f"/journal/{path}/events", json.dumps({**body, "expected": "none"}), {"Content-Type": media})
+            self.assertEqual((response.status, json.loads(answer).get("conflict")), (409, "version"), media)
+        self.refuse(400, "application/json", "POST", f"{path}/events", json.dumps({**body, "expected": "none"}), {"Content-Type": "text/plain"})
+        raw = {"Content-Type": "text/plain"}
+        self.refuse(400, "?expect= is not known", "POST", f"{path}/events?expect=none", b"x", raw)
+        self.assertEqual(self.server.data(path), [1])
+        # Texts that happen to be JSON are texts, and whoever says that it is bytes has said so.
+        for content, headers in ((b'{"owner": "ann"}', raw), (b'{"events": ', raw), (json.dumps(body), {"Content-Type": "application/octet-stream"})):
+            self.assertEqual(self.server.request("POST", f"/journal/{path}/events", content, headers)[0].status, 201)
+
+    def test_parameters_that_nobody_knows_change_nothing(self):
+        path = f"{self.journal}/typos"
+        self.server.append(path, 1, 2)
+        for method, where, body in (("DELETE", "/events?to=1&permanent", None), ("POST", "/epoch?epoch=5", None), ("POST", "/events/1/confirmations?by=x", {"by": ["x"]}),
+                                    ("PUT", "/snapshots/1?number=2", {"data": 1}), ("DELETE", "/snapshots?form=1&to=2", None)):
+            self.refuse(400, "is not known here", method, path + where, body)
+        self.refuse(400, "?part= is not known here", "PUT", f"{self.journal}/consumers/c?part=4", {})
+        self.assertEqual(self.server.read(path), {"lowest": 1, "highest": 2, "epoch": 0})
+
+    def test_why_json_is_refused(self):
+        path = f"{self.journal}/json/events"
+        for content, words in ((b"", "empty"), (b'{"events": [{"data": 18446744073709551616}]}', "too large"), (b'{"events": [{"data": 1e400}]}', "too large"),
+                               (b'{"events": [{"data": "\xff"}]}', "not UTF-8"), (b'{"events": [{"data": ' + b"[" * 600 + b"]" * 600 + b"}]}", "too deep"),
+                               (b'{"events": [{"data": "x}]}', "no end"), (b"events=1", "no JSON"), (b"5", "a JSON object")):
+            self.refuse(400, words, "POST", path, content)
+            self.refuse(400, words, "PUT", f"{self.journal}/json/snapshots/1", content)
+
     def test_the_expected_version(self):
         path = f"{self.journal}/versions"
         self.assertEqual(self.server.append(path, 1, 2, expected="none")["last"], 2)
@@ -168,7 +202,7 @@ class Appending(OnOneServer):
         self.assertEqual([event["number"] for event in back], list(range(first - 1, 0, -1)))
 
     def test_ids_of_every_kind(self):
-        for pid in ("a", "a-0", "a/b/c", "cart|17", "größe ☃ 1", "-P-", "x-SH-y-3", "%41", "a?b&c=d#e", " ", "..", "live", "events", "é" * 450):
+        for pid in ("a", "a-0", "a/b/c", "cart|17", "größe ☃ 1", "-P-", "x-SH-y-3", "%41", "a?b&c=d#e", " ", "...", "live", "events", "é" * 450):
             self.server.append(f"{self.journal}/{quoted(pid)}", pid)
             self.assertEqual(self.server.data(f"{self.journal}/{quoted(pid)}"), [pid])
         listed = self.server.read(f"{self.journal}/entities", limit=1000)["entities"]
@@ -180,7 +214,7 @@ class Appending(OnOneServer):
         for pid in ("all", "tags", "slices", "consumers", "entities"):
             self.refuse(400, "path of its own", "POST", f"{self.journal}/{pid}/epoch" if pid in ("all", "entities") else f"{self.journal}/{pid}/events/1/confirmations", {"by": ["x"]})
             self.assertGreaterEqual(self.server.request("POST", f"/journal/{self.journal}/{pid}/events", json.dumps(event))[0].status, 400)
-        for pid in ("a%0Ab", "%00", "%FF", "x" * 901):
+        for pid in ("a%0Ab", "%00", "%FF", "x" * 901, ".", "..", "%2e%2E"):
             self.refuse(400, "", "POST", f"{self.journal}/{pid}/events", event)
         for journal in ("a%20b", "a-P-b", "x" * 65, "j%2Fk", "a-SH-b", "a-SL-b"):
             self.refuse(400, "", "POST", f"{journal}/pid/events", event)
@@ -204,7 +238,10 @@ class Appending(OnOneServer):
                             ({"events": [{"data": 1, "tags": [str(n) for n in range(21)]}]}, "at most 20"), ({"events": [{"data": 1, "serializer": "java"}]}, "serializer"),
                             ({"events": [{"data": 1}], "expected": "some"}, "'any', 'none'"), ({"events": [{"data": 1}], "expected": -1}, "'any', 'none'"),
                             ({"events": [{"data": 1}], "expected": 1.5}, "'any', 'none'"), ({"events": [{"data": 1}], "epoch": "1"}, "epoch"),
-                            ({"events": [{"data": 1}], "epoch": -1}, "epoch"), ({"events": [{"data": 1}], "batch": 5}, "batch"),
+                            ({"events": [{"data": 1}], "epoch": -1}, "epoch"),
+                            ({"events": [{"data": 1}], "epoch": 2**64 - 1}, "from 0 to 9007199254740991"), ({"events": [{"data": 1}], "epoch": 2**53}, "from 0 to 9007199254740991"),
+                            ({"events": [{"data": 1}], "expected": 2**64 - 1}, "'any', 'none'"), ({"events": [{"data": 1}], "expected": 1.0}, "not as 1.0"),
+                            ({"events": [{"data": 1}], "ttl": "200000d"}, "from a second to"), ({"events": [{"data": 1}], "batch": 5}, "batch"),
                             ({"events": [{"data": 1}], "batch": "x" * 129}, "batch"), ({"events": [{"data": 1}], "ttl": 0}, "ttl"),
                             ({"events": [{"data": 1}], "ttl": "soon"}, "ttl"), ({"events": [{"data": 1}], "wait": 1}, "wait is not known")):
             self.refuse(400, words, "POST", path, body)
@@ -222,6 +259,17 @@ class Appending(OnOneServer):
         response, _ = self.server.request("POST", f"/journal/{path}", b"y" * 350 * 1024, {"Content-Type": "text/plain"})
         self.assertEqual(response.status, 201)
         self.assertEqual(self.server.read(f"{self.journal}/limits")["highest"], 2)
+
+    def test_a_body_that_is_too_large_gets_a_sentence(self):
+        for headers, content in (({"Content-Length": str(64 << 20)}, b""), ({"Transfer-Encoding": "chunked"}, b"2000001\r\n")):
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.http)
+            connection.putrequest("PUT", f"/journal/{self.journal}/limits/snapshots/1")
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            connection.endheaders(content)
+            response = connection.getresponse()
+            self.assertEqual((response.status, json.loads(response.read())), (413, {"error": "the body is larger than 716800 bytes"}), headers)
+            connection.close()
 
     def test_a_large_append_is_whole(self):
         self.server.append(f"{self.journal}/large", *[str(n) + 100_000 * "x" for n in range(60)])
@@ -303,6 +351,16 @@ class Reading(OnOneServer):
         self.assertRegex(one["time"], TIME)
         self.assertNotIn("last_event", self.server.read("many/entities")["entities"][0])
         self.refuse(400, "", "GET", "many/entities?from=nonsense")
+        for n in range(25):
+            self.server.append("heavy/" + str(n), 300_000 * "x")
+        seen, more, pages = [], {}, 0
+        while more is not None:
+            page = self.server.read("heavy/entities", limit=100, events="true", **more)
+            seen += [entity["pid"] for entity in page["entities"]]
+            pages += 1
+            self.assertLessEqual(len(page["entities"]), 15, "some megabytes at most")
+            more = {"from": page["next"]} if page["next"] is not None else None
+        self.assertEqual((sorted(seen), pages), (sorted(map(str, range(25))), 2))
         self.refuse(400, "limit", "GET", "many/entities?limit=101&events")
 
 
@@ -352,8 +410,12 @@ class Deleting(OnOneServer):
         self.assertNotIn("confirmations", two)
         self.refuse(404, "no such event", "POST", f"{path}/events/3/confirmations", {"by": ["x"]})
         self.refuse(400, "number", "POST", f"{path}/events/x/confirmations", {"by": ["x"]})
-        for body in ({}, {"by": []}, {"by": "x"}, {"by": [""]}, {"by": ["x"], "at": 1}):
+        for body in ({}, {"by": []}, {"by": "x"}, {"by": [""]}, {"by": ["x"], "at": 1}, {"by": ["a\nb"]}, {"by": ["x" * 257]}):
             self.refuse(400, "", "POST", f"{path}/events/1/confirmations", body)
+        self.server.call("POST", f"/journal/{path}/events/2/confirmations", {"by": [str(n) for n in range(100)]})
+        self.refuse(400, "at most 100 confirmations", "POST", f"{path}/events/2/confirmations", {"by": ["one more"]})
+        self.server.call("POST", f"/journal/{path}/events/2/confirmations", {"by": ["7"]})
+        self.assertEqual(len(self.server.read(f"{path}/events")["events"][1]["confirmations"]), 100)
 
     def test_events_with_a_time_to_live_say_when_they_go(self):
         path = f"{self.journal}/short"
@@ -370,6 +432,17 @@ class Orders(OnOneServer):
             self.server.append(f"{self.journal}/e{n % 7}", (n, {"tags": ["even"] if n % 2 == 0 else ["odd", "third"] if n % 3 == 0 else ["odd"]}))
         self.server.append(f"{self.journal}/batch", *[(n, {"tags": ["even"]} if n % 2 == 0 else {}) for n in range(150)])
         self.server.wait_for_position(self.journal, 180)
+
+    def test_a_hole_is_an_error_wherever_it_is_read(self):
+        self.server.append(f"{self.journal}/holed", *[(n, {"tags": ["t"]}) for n in range(1, 10)])
+        self.server.wait_for_position(self.journal, 9)
+        self.server.call("PUT", f"/journal/{self.journal}/consumers/c", {"from": "start"}, expect=201)
+        key = {"par": {"S": f"{self.journal}-P-holed-0"}, "num": {"N": "5"}} if LAYOUT == "blocks" else {"key": {"S": f"{self.journal}-P-holed-5"}}
+        self.server.tables().delete_item(TableName="tabella-journal", Key=key)
+        for path in ("all", "tags/t", "slices/0-1023", "all?format=ndjson", "all?direction=backward", "holed/events"):
+            self.refuse(500, "event 5 of holed is missing", "GET", f"{self.journal}/{path}")
+        self.refuse(500, "at position 5", "POST", f"{self.journal}/consumers/c/read", {"holder": "x"})
+        self.assertEqual([event["number"] for event in self.server.read(f"{self.journal}/all", after=5)["events"]], [6, 7, 8, 9])
 
     def test_every_event_has_one_position(self):
         self.fill()
@@ -559,7 +632,7 @@ class SnapshotsOfState(OnOneServer):
         path = f"{self.journal}/bad"
         self.server.append(path, 1)
         self.refuse(409, "the last one is 1", "PUT", f"{path}/snapshots/2", {"data": 1})
-        self.refuse(409, "no event 0", "PUT", f"{path}/snapshots/0", {"data": 1})
+        self.refuse(400, "from 1 on", "PUT", f"{path}/snapshots/0", {"data": 1})
         for body in ("", "[]", {}, {"data": 1, "bytes": ""}, {"bytes": 1}, {"data": 1, "x": 1}, {"data": 1, "serializer": "x"}):
             self.refuse(400, "", "PUT", f"{path}/snapshots/1", body)
         self.refuse(400, "number", "PUT", f"{path}/snapshots/one", {"data": 1})
