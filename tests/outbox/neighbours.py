@@ -85,11 +85,23 @@ class Postfix:
         self.folder.cleanup()
 
 
+def is_free_for_udp(port):
+    """Another program may have the same port for UDP."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 class Dnsmasq:
     """Knows these records and nothing else: `Dnsmasq(mx=[("example.net", "mx.example.net", 10)], a={"mx.example.net": "127.0.0.1"})`."""
 
     def __init__(self, mx=(), a=None, null_mx=()):
-        self.options = ["--keep-in-foreground", "--conf-file=/dev/null", "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv",
+        self.port = next(port for port in iter(free_port, None) if is_free_for_udp(port))
+        self.address = f"127.0.0.1:{self.port}"
+        self.options = ["--keep-in-foreground", "--conf-file=/dev/null", f"--port={self.port}", "--listen-address=127.0.0.1", "--bind-interfaces", "--no-resolv",
                         "--no-hosts", "--local=/#/", "--pid-file=", f"--user={'root' if os.geteuid() == 0 else ''}",
                         *(f"--mx-host={domain},{host},{preference}" for domain, host, preference in mx),
                         *(f"--host-record={host},{address}" for host, address in (a or {}).items()),
@@ -97,14 +109,9 @@ class Dnsmasq:
 
     def __enter__(self):
         program = shutil.which("dnsmasq", path=os.environ["PATH"] + ":/usr/sbin")
-        for _ in range(10):  # another program may have the same port for UDP
-            self.port = free_port()
-            self.process = subprocess.Popen([program, f"--port={self.port}", *self.options], stderr=subprocess.PIPE)
-            wait_until(lambda: is_open(self.port) or self.process.poll() is not None)
-            if self.process.poll() is None:
-                self.address = f"127.0.0.1:{self.port}"
-                return self
-        raise RuntimeError(f"dnsmasq does not start: {self.process.stderr.read().decode()}")
+        self.process = subprocess.Popen([program, *self.options], stderr=subprocess.PIPE)
+        wait_until(lambda: is_open(self.port))
+        return self
 
     def __exit__(self, *failure):
         self.process.terminate()
