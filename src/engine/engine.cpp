@@ -28,6 +28,7 @@ uint64_t min_free(const Engine::Options& options) {
 
 Engine::Engine(const Options& options, const Clock& clock)
     : clock_(clock),
+      opened_at_(clock.now()),
       opened_(clock.elapsed()),
       long_work_(options.long_work),
       database_({.folder = options.folder,

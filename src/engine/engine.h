@@ -115,10 +115,11 @@ class Engine final : public store::Store {
   store::Result<store::ExecuteTransactionResult> read_transaction(
       const std::vector<PreparedStatement>& statements, const store::ExecuteTransactionRequest& request);
   store::Result<store::GetRecordsResult> get_records_now(const store::GetRecordsRequest& request);
-  // Records from before that are gone.
-  TimePoint stream_horizon() const;
+  // Whether records of that time are gone.
+  bool is_trimmed(TimePoint time) const;
 
   const Clock& clock_;
+  const TimePoint opened_at_;
   const Elapsed opened_;
   const store::LongWork long_work_;
   Database database_;

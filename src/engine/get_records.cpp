@@ -116,8 +116,9 @@ Result<ShardIterator> decode_iterator(std::string_view text) {
                        .issued = TimePoint(std::chrono::milliseconds(get_u64(in.substr(16)) & kMaxTime))};
 }
 
-TimePoint Engine::stream_horizon() const {
-  return clock_.elapsed() - opened_ < kStreamGrace ? TimePoint::min() : clock_.now() - kStreamRetention;
+bool Engine::is_trimmed(TimePoint time) const {
+  const bool is_in_grace = time < opened_at_ && clock_.elapsed() - opened_ < kStreamGrace;
+  return time < clock_.now() - kStreamRetention && !is_in_grace;
 }
 
 store::Async<std::string> Engine::get_shard_iterator(store::GetShardIteratorRequest request) {
@@ -129,7 +130,7 @@ store::Async<std::string> Engine::get_shard_iterator(store::GetShardIteratorRequ
   if (request.sequence && position > shard->first) {
     const auto named =
         database_.get(keys::record(stream->id, shard->first, *sequence_from(*request.sequence)));
-    if (named && decode_record(*named).created < stream_horizon()) co_return trimmed();
+    if (named && is_trimmed(decode_record(*named).created)) co_return trimmed();
   }
   co_return encode_iterator(
       {.arn = request.arn, .shard = shard->first, .position = position, .issued = clock_.now()});
@@ -138,7 +139,6 @@ store::Async<std::string> Engine::get_shard_iterator(store::GetShardIteratorRequ
 Result<store::GetRecordsResult> Engine::get_records_now(const store::GetRecordsRequest& request) {
   TABELLA_ASSIGN(auto iterator, decode_iterator(request.iterator));
   const auto now = clock_.now();
-  const auto horizon = stream_horizon();
   if (now - iterator.issued > kIteratorLife)
     return store::fail(ErrorCode::expired_iterator,
                        "The shard iterator has expired: iterators are good for 15 minutes");
@@ -158,7 +158,7 @@ Result<store::GetRecordsResult> Engine::get_records_now(const store::GetRecordsR
       break;
     iterator.position = keys::sequence_of(cursor.key());
     auto view = decode_record(cursor.value());
-    if (view.created < horizon) {
+    if (is_trimmed(view.created)) {
       ++skipped;
       continue;
     }

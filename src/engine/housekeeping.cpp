@@ -30,7 +30,7 @@ std::chrono::milliseconds Engine::run_housekeeping(WriteContext& context, bool b
   }
   expiry_lag_ = static_cast<int64_t>(behind);
   more = forget_tokens(context, tokens_forgotten_to_, slice) || more;
-  trim_streams(context, streams_, stream_horizon());
+  trim_streams(context, streams_, [this](TimePoint time) { return is_trimmed(time); });
   return more ? std::chrono::milliseconds{0} : kPause;
 }
 

@@ -60,8 +60,8 @@ struct StreamSchema {
 using StreamPtr = std::shared_ptr<const StreamSchema>;
 
 inline constexpr std::chrono::hours kStreamRetention{24};
-// A store that was closed for longer than that still has what its readers had not come to: they have so much
-// time after it is opened.
+// A store that was closed for longer than that still has what its readers had not come to: for records from
+// before it was opened they have so much time after that.
 inline constexpr std::chrono::minutes kStreamGrace{15};
 
 // A sequence number as clients see it: 21 digits, so that their order as text is that as numbers.

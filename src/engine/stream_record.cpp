@@ -224,8 +224,9 @@ void close_stream(WriteContext& context, TableSchema& table) {
   context.put_stream(std::move(closed));
 }
 
-void trim_streams(WriteContext& context, const Streams& streams, TimePoint horizon) {
-  const auto is_old = [&](const Shard& shard) { return shard.closed && *shard.closed < horizon; };
+void trim_streams(WriteContext& context, const Streams& streams,
+                  const std::function<bool(TimePoint)>& is_trimmed) {
+  const auto is_old = [&](const Shard& shard) { return shard.closed && is_trimmed(*shard.closed); };
   for (const auto& seen : streams.all()) {
     const auto stream = context.stream(seen->id);
     if (!stream || std::ranges::none_of(stream->shards, is_old)) continue;

@@ -1,6 +1,7 @@
 // The records of streams: how they stand on disk, and how a change becomes one.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,7 +36,8 @@ void append_record(WriteContext& context, const TableSchema& table, const ItemCh
 void open_stream(WriteContext& context, TableSchema& table, uint32_t id, store::StreamView view);
 void close_stream(WriteContext& context, TableSchema& table);
 
-// Removes shards whose records are all from before the horizon, and streams that have none left.
-void trim_streams(WriteContext& context, const Streams& streams, TimePoint horizon);
+// Removes shards that were closed at a time whose records are gone, and streams that have none left.
+void trim_streams(WriteContext& context, const Streams& streams,
+                  const std::function<bool(TimePoint)>& is_trimmed);
 
 }  // namespace tabella::engine
