@@ -24,7 +24,6 @@ constexpr size_t kMostEvent = 350 * 1024;       // an item has 400 KB, with its 
 constexpr size_t kMostTags = 20;
 constexpr size_t kMostName = 1024;
 constexpr size_t kMostBatchId = 256;
-constexpr const char* kCondition = "ConditionalCheckFailed";
 
 size_t weight_of(const NewEvent& event) {
   size_t weight = event.payload.size() + event.type.size() + event.metadata.size() + event.id.size() +
@@ -56,7 +55,7 @@ std::string problem_with_event(const NewEvent& event) {
 
 // Which is what the first action of each transaction is about.
 bool failed_on_head(const store::Error& error) {
-  return !error.reasons.empty() && error.reasons[0].code == kCondition;
+  return !error.reasons.empty() && store::failed_its_condition(error.reasons[0]);
 }
 
 // Of a transaction that was cancelled: what no other try would change.
@@ -349,8 +348,8 @@ Async<Appender::Made> Appender::transact(Writes writes, uint64_t from) {
   const auto& error = result.error();
   if (error.unsure) co_return Made::perhaps;
   if (!may_pass(error) || is_for_ever(error)) co_return store::error_of(result);
-  const auto failed =
-      std::ranges::find_if(error.reasons, [](const auto& reason) { return reason.code == kCondition; });
+  const auto failed = std::ranges::find_if(
+      error.reasons, [](const auto& reason) { return store::failed_its_condition(reason); });
   if (failed == error.reasons.end()) co_return Made::later;
   if (!failed_on_head(error))
     note_in_the_way(from + static_cast<uint64_t>(failed - error.reasons.begin()) - 1);
@@ -374,10 +373,7 @@ Async<bool> Appender::has_row(uint64_t number) const {
 Async<AppendOutcome> Journal::append(Append append) {
   if (auto problem = problem_with(append); !problem.empty()) co_return store::refuse(std::move(problem));
   Appender appender(*this, std::move(append));
-  auto outcome = co_await appender.run();
-  // Whatever it failed for in the end.
-  if (!outcome && appender.may_have_been_made()) outcome.error().unsure = true;
-  co_return outcome;
+  co_return co_await appender.run();
 }
 
 }  // namespace tabella::journal

@@ -23,8 +23,6 @@ class Appender {
   Appender(Journal& journal, Append append);
 
   store::Async<AppendOutcome> run();
-  // Where run() has failed: a try whose answer was lost may take effect, or has done so.
-  bool may_have_been_made() const { return perhaps_.has_value(); }
 
  private:
   using Writes = std::vector<store::TransactWrite>;

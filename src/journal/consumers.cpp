@@ -71,28 +71,6 @@ store::Update end_of_lease(store::Update update) {
   return given_back(std::move(update)).remove(kPartLease).remove(kPartDelivered);
 }
 
-// A number that is 0 is not there.
-store::Condition is_still(const char* name, uint64_t number) {
-  return number == 0 ? store::absent(name) : store::equals(name, number);
-}
-
-// The rest is for the next delivery.
-void cut_off(OrderPage& page, size_t most_bytes) {
-  size_t bytes = 0;
-  for (size_t at = 0; at < page.events.size(); ++at) {
-    bytes += page.events[at].event.row().bytes().size();
-    if (bytes <= most_bytes || at + 1 == page.events.size()) continue;
-    page.position = page.events[at].position;
-    page.events.erase(page.events.begin() + static_cast<std::ptrdiff_t>(at) + 1, page.events.end());
-  }
-}
-
-bool is_cancelled_by_condition(const store::Error& error) {
-  return error.code == store::ErrorCode::transaction_canceled &&
-         std::ranges::any_of(error.reasons,
-                             [](const auto& reason) { return reason.code == "ConditionalCheckFailed"; });
-}
-
 }  // namespace
 
 struct Consumers::PartRow {
@@ -137,7 +115,7 @@ Async<bool> Consumers::create(Consumer consumer, uint64_t from) {
         store::Put(table_, part_row(consumer.journal, consumer.name, part).set(kPartCheckpoint, from)));
   const auto written = co_await store_.transact_write_items({.writes = std::move(writes)});
   if (written) co_return true;
-  if (!is_cancelled_by_condition(written.error())) co_return std::unexpected(written.error());
+  if (!store::failed_its_conditions(written.error())) co_return std::unexpected(written.error());
   if (!written.error().unsure) co_return false;
   // The one that is there may be ours, of which the answer was lost.
   TABELLA_CO_ASSIGN(const auto found, co_await look(consumer.journal, consumer.name));
@@ -154,7 +132,7 @@ Async<bool> Consumers::remove(std::string journal, std::string name) {
     writes.push_back(store::Delete(table_, part_key(journal, name, part)));
   const auto written = co_await store_.transact_write_items({.writes = std::move(writes)});
   if (written) co_return true;
-  if (!is_cancelled_by_condition(written.error())) co_return std::unexpected(written.error());
+  if (!store::failed_its_conditions(written.error())) co_return std::unexpected(written.error());
   co_return written.error().unsure;  // by us, before the answer was lost; or by somebody else
 }
 
@@ -229,10 +207,9 @@ Async<OrderPage> Consumers::news(const Consumer& consumer, const PartRow& part, 
                       .last_slice = (part.part + 1) * kSlices / consumer.parts - 1};
   OrderPage page{.position = part.checkpoint};
   for (int pages = 0; pages < kPagesPerPart; ++pages) {
-    TABELLA_CO_ASSIGN(page, co_await order_.read(consumer.journal, page.position, limit, filter));
+    TABELLA_CO_ASSIGN(page, co_await order_.read(consumer.journal, page.position, limit, filter, kMostBytes));
     if (!page.events.empty() || page.position >= page.last) break;
   }
-  cut_off(page, kMostBytes);
   co_return page;
 }
 
@@ -362,7 +339,7 @@ Async<bool> Consumers::move_to(std::string journal, std::string name, uint64_t p
         store::Update(table_, part_key(journal, name, part)).set(kPartCheckpoint, std::min(position, last))));
   const auto written = co_await store_.transact_write_items({.writes = std::move(writes)});
   if (written) co_return true;
-  if (is_cancelled_by_condition(written.error())) co_return false;
+  if (store::failed_its_conditions(written.error())) co_return false;
   co_return std::unexpected(written.error());
 }
 

@@ -57,7 +57,7 @@ struct NamedHead {
   Head head;
 };
 
-// Of a number of a head, which is not stored while it is 0.
+// Of a number that is not stored while it is 0.
 inline store::Condition is_still(std::string_view name, uint64_t number) {
   return number > 0 ? store::equals(name, number) : store::absent(name);
 }

@@ -1,5 +1,6 @@
 #include "journal/journal.h"
 
+#include "journal/event_attributes.h"
 #include "journal/head_attributes.h"
 #include "store/conditional.h"
 #include "store/rows.h"
@@ -23,7 +24,7 @@ Async<bool> Journal::confirm(Entity entity, uint64_t number, std::vector<std::st
   if (number < there.lowest || number > there.highest) co_return false;
   co_return store::was_made(
       co_await store_.update_item(store::Update(layout_.table(), layout_.key_of(entity, number))
-                                      .add(layout_.confirmations_attribute(), by)
+                                      .add(event_attributes::kConfirmations, by)
                                       .when(store::exists(layout_.key_attribute()))));
 }
 

@@ -75,8 +75,6 @@ class Layout {
   virtual std::vector<item::Item> low_counters(const Entity& entity, uint64_t to) const = 0;
   // Whether each event that is deleted and stays is to say so itself.
   virtual bool marks_deleted() const = 0;
-  // The attribute that confirmations are in.
-  virtual std::string_view confirmations_attribute() const = 0;
 
   // Events from..to, of which some may be missing, in the direction's order: those of one step, and never
   // more than some hundred. `next` is where to go on from; nothing once all of from..to was read. The first

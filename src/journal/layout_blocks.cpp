@@ -83,7 +83,6 @@ class BlocksLayout final : public Layout {
   }
 
   bool marks_deleted() const override { return false; }
-  std::string_view confirmations_attribute() const override { return event_attributes::kConfirmations; }
 
   Async<Step> read(store::Store& store, Entity entity, uint64_t from, uint64_t to,
                    Direction direction) const override {

@@ -74,8 +74,6 @@ class Order {
   // The last position there is; 0: none.
   store::Async<uint64_t> last(std::string journal) const;
 
-  const std::string& table() const { return table_; }
-
  private:
   class PageReader;
 

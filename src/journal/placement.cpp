@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "journal/order_rows.h"
+#include "store/conditional.h"
 #include "store/pause.h"
 #include "store/time_slice.h"
 #include "store/turns.h"
@@ -33,16 +34,6 @@ constexpr int kChunksInTurn = 10;
 // Journals whose state is remembered; more only as long as events of theirs are being placed.
 constexpr size_t kJournalsKept = 1'000;
 constexpr std::chrono::hours kShardsKnown{1};
-
-// Somebody else has changed what this asks for, or is just doing it; or the answer to what we did was lost.
-bool lost_a_race(const store::Error& error) {
-  if (error.code == ErrorCode::transaction_conflict || error.code == ErrorCode::conditional_check_failed)
-    return true;
-  if (error.code != ErrorCode::transaction_canceled) return false;
-  return std::ranges::any_of(error.reasons, [](const auto& reason) {
-    return reason.code == "ConditionalCheckFailed" || reason.code == "TransactionConflict";
-  });
-}
 
 // Rows that somebody has edited or put there may have names that are longer than any key of the order may be.
 // They come with every record of theirs, and are told of once.
@@ -232,7 +223,7 @@ awaitable<bool> Placement::place(const std::string& shard, const std::string& jo
       continue;
     }
     kept->state.reset();
-    if (!lost_a_race(placed.error()) || races == kMostRaces)
+    if (!store::lost_a_race(placed.error()) || races == kMostRaces)
       throw std::runtime_error(
           fmt::format("events of {} get no positions: {}", journal, placed.error().message));
     co_await store::pause_for(std::chrono::microseconds(random_bits() % 2000 * static_cast<uint64_t>(races)));

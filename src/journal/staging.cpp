@@ -25,11 +25,6 @@ store::Update free_head(store::Update update) {
   return update;
 }
 
-bool failed_its_conditions(const store::Error& error) {
-  return std::ranges::any_of(error.reasons,
-                             [](const auto& reason) { return reason.code == "ConditionalCheckFailed"; });
-}
-
 constexpr std::chrono::milliseconds kRemovalPause{5};
 
 }  // namespace
@@ -187,7 +182,7 @@ Async<bool> Journal::transact_until(std::vector<store::TransactWrite> writes,
     const auto made = co_await store_.transact_write_items({.writes = writes});
     if (made) co_return true;
     const auto& error = made.error();
-    if (failed_its_conditions(error)) co_return false;
+    if (store::failed_its_conditions(error)) co_return false;
     const bool again = error.unsure || may_pass(error);
     if (!again || std::chrono::steady_clock::now() >= until) co_return std::unexpected(error);
     co_await store::pause_for(kRemovalPause);

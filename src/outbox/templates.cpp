@@ -70,7 +70,7 @@ Async<bool> made_if_condition(store::Store& store, std::vector<store::TransactWr
   const auto written = co_await store.transact_write_items({.writes = std::move(writes)});
   if (written) co_return true;
   const auto& reasons = written.error().reasons;
-  if (!reasons.empty() && reasons.front().code == "ConditionalCheckFailed") co_return false;
+  if (!reasons.empty() && store::failed_its_condition(reasons.front())) co_return false;
   co_return std::unexpected(written.error());
 }
 

@@ -1,6 +1,7 @@
 // What became of a write with a condition.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,25 @@ namespace tabella::store {
 
 inline bool failed_its_condition(const Error& error) {
   return error.code == ErrorCode::conditional_check_failed;
+}
+
+// Why an action of a transaction stood in its way.
+inline bool failed_its_condition(const CancellationReason& reason) {
+  return reason.code == "ConditionalCheckFailed";
+}
+// Of a transaction: whether the condition of any of its actions failed.
+inline bool failed_its_conditions(const Error& error) {
+  return std::ranges::any_of(error.reasons,
+                             [](const CancellationReason& reason) { return failed_its_condition(reason); });
+}
+
+// Somebody else has changed what a write asks for, or is just doing it.
+inline bool lost_a_race(const Error& error) {
+  if (error.code == ErrorCode::transaction_conflict || failed_its_condition(error)) return true;
+  return error.code == ErrorCode::transaction_canceled &&
+         std::ranges::any_of(error.reasons, [](const CancellationReason& reason) {
+           return failed_its_condition(reason) || reason.code == "TransactionConflict";
+         });
 }
 
 // Whether a change was made; that its condition failed is no error.

@@ -138,6 +138,10 @@ Delete::operator DeleteItemRequest() && {
 void Update::add_set(std::string_view name, ValueRef value) {
   append(sets_, fmt::format("{} = {}", references_.name(name), references_.value(value)));
 }
+void Update::add_set_if_absent(std::string_view name, ValueRef value) {
+  const auto attribute = references_.name(name);
+  append(sets_, fmt::format("{} = if_not_exists({}, {})", attribute, attribute, references_.value(value)));
+}
 void Update::add_addition(std::string_view name, ValueRef value) {
   append(additions_, fmt::format("{} {}", references_.name(name), references_.value(value)));
 }

@@ -193,6 +193,12 @@ class Update : public WriteBuilder {
     self.add_set(name, value);
     return std::forward<Self>(self);
   }
+  // Where there is no such attribute yet.
+  template <class Self>
+  Self&& set_if_absent(this Self&& self, std::string_view name, ValueRef value) {
+    self.add_set_if_absent(name, value);
+    return std::forward<Self>(self);
+  }
   // To a number, or to a set.
   template <class Self>
   Self&& add(this Self&& self, std::string_view name, ValueRef value) {
@@ -210,6 +216,7 @@ class Update : public WriteBuilder {
 
  private:
   void add_set(std::string_view name, ValueRef value);
+  void add_set_if_absent(std::string_view name, ValueRef value);
   void add_addition(std::string_view name, ValueRef value);
   void add_removal(std::string_view name);
   std::string text() const;
