@@ -124,6 +124,9 @@ class SmtpClient(Client):
                         client.rcpt(recipient)
                     self.unsure[email.name] = email
                     code, _ = client.data(email.raw())
+                    # "Try again" is said, too, where what it is kept in was killed before it had answered.
+                    if 400 <= code < 500:
+                        continue
                     del self.unsure[email.name]
                     if code == 250:
                         self.accepted[email.name] = email
