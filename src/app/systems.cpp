@@ -1,5 +1,6 @@
 #include "app/systems.h"
 
+#include "inbox/system.h"
 #include "journal/system.h"
 #include "mail/system.h"
 #include "outbox/system.h"
@@ -13,6 +14,7 @@ house::Systems make_systems() {
   auto mail = std::make_shared<mail::Handover>();
   systems.push_back(mail::make_system(mail));
   systems.push_back(outbox::make_system([mail] { return mail->take; }));
+  systems.push_back(inbox::make_system());
   systems.push_back(journal::make_system());
   return systems;
 }

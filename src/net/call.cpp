@@ -81,6 +81,11 @@ std::string_view aws_error_name(int status) {
 
 }  // namespace
 
+void Call::refuse(const Refusal& refusal) {
+  for (const auto& [name, value] : refusal.headers) response.add_header(name, value);
+  refuse(refusal.status, refusal.message);
+}
+
 void Call::refuse(int status, std::string_view message) {
   if (answered_) return;
   answered_ = true;

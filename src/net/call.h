@@ -27,6 +27,13 @@ struct Caller {
   bool may(std::string_view scope) const;
 };
 
+// Why somebody does not come in.
+struct Refusal {
+  int status = 401;  // 401, 403 or 503
+  std::string message;
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
 class JsonBody;
 
 class Call {
@@ -40,6 +47,7 @@ class Call {
   HttpResponse& response;
   const Target target;
   Caller caller;
+  std::optional<Refusal> not_admitted;  // on routes with credentials of their own
 
   // The part of the path that stands for {name}.
   const std::string& path(std::string_view name) const;
@@ -56,6 +64,7 @@ class Call {
 
   bool answered() const { return answered_; }
   void refuse(int status, std::string_view message);
+  void refuse(const Refusal& refusal);
   // The body of an answer in JSON, to be appended to.
   std::string& answer_json(int status = 200);
   // Counts what the answer will hold in memory; if there is no room for it beside those of others, that is

@@ -127,8 +127,9 @@ void Router::add_cors(Call& call, const Match& match) const {
   call.response.add_header("Access-Control-Allow-Origin", options_.cors_origin);
   if (options_.cors_origin != "*") call.response.add_header("Vary", "Origin");
   call.response.add_header("Access-Control-Allow-Methods", match.methods());
-  call.response.add_header("Access-Control-Allow-Headers",
-                           "Content-Type, Authorization, X-API-Key, Last-Event-ID");
+  call.response.add_header(
+      "Access-Control-Allow-Headers",
+      "Content-Type, Authorization, X-API-Key, X-Inbox-User, X-Inbox-Hmac, Last-Event-ID");
 }
 
 // Browsers say which page a request comes from; pages of others get nothing here.
@@ -143,13 +144,16 @@ awaitable<bool> Router::admit(Call& call, const Entry* entry) {
   if (entry && entry->route.scope == kAnybody) co_return true;
   if (!gate_) co_return true;
   auto admitted = co_await gate_->admit(call.request);
+  const bool handler_decides = entry && entry->route.own_credentials;
   if (auto* refusal = std::get_if<Refusal>(&admitted)) {
-    for (const auto& [name, value] : refusal->headers) call.response.add_header(name, value);
-    call.refuse(refusal->status, refusal->message);
-    co_return false;
+    if (handler_decides)
+      call.not_admitted = std::move(*refusal);
+    else
+      call.refuse(*refusal);
+    co_return handler_decides;
   }
   call.caller = std::move(std::get<Caller>(admitted));
-  if (!entry || call.caller.may(entry->route.scope)) co_return true;
+  if (!entry || handler_decides || call.caller.may(entry->route.scope)) co_return true;
   call.refuse(403,
               fmt::format("{} lacks the scope {}", call.caller.name.empty() ? "the caller" : call.caller.name,
                           entry->route.scope));

@@ -43,13 +43,9 @@ struct Route {
   std::string answer = "application/json";
   size_t max_body = 1u << 20;
   bool at_root = false;  // also without --web-path before it
-};
-
-// Why somebody does not come in.
-struct Refusal {
-  int status = 401;  // 401, 403 or 503
-  std::string message;
-  std::vector<std::pair<std::string, std::string>> headers = {};
+  // It has credentials of its own beside those of the gate: the handler decides, also of who was refused
+  // (Call::not_admitted), and of who lacks the scope.
+  bool own_credentials = false;
 };
 
 // Who may come in. Asked once for each request that is not for anybody. Thread-safe.

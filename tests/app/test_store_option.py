@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 from server import BINARY, Server, free_port
 
 KEY = "AKIDEXAMPLE:secret"
-TABLES = ["tabella-access", "tabella-consumers", "tabella-journal", "tabella-journal-consumers", "tabella-journal-heads", "tabella-journal-order", "tabella-mail",
+TABLES = ["tabella-access", "tabella-consumers", "tabella-inbox", "tabella-journal", "tabella-journal-consumers", "tabella-journal-heads", "tabella-journal-order", "tabella-mail",
           "tabella-mail-index", "tabella-mail-settings", "tabella-outbox", "tabella-outbox-keys", "tabella-outbox-messages", "tabella-snapshots", "tabella-timers"]
 
 

@@ -1,0 +1,102 @@
+// /inbox over HTTP: for tenants (api_tenants.cpp), for who publishes (api_posts.cpp), for users
+// (api_messages.cpp), and as it happens (api_live.cpp). Who may do what is in api.cpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "access/secrets.h"
+#include "house/routes.h"
+#include "inbox/boxes.h"
+#include "inbox/news.h"
+#include "inbox/posts.h"
+#include "inbox/settings.h"
+#include "inbox/snoozes.h"
+#include "inbox/user_tokens.h"
+#include "net/streams.h"
+
+namespace tabella::inbox {
+
+class Api {
+ public:
+  struct Parts {
+    Settings& settings;
+    Boxes& boxes;
+    Posts& posts;
+    Snoozes& snoozes;
+    News& news;
+    const access::Secrets& secrets;
+    const Clock& clock;
+  };
+  explicit Api(Parts parts) : parts_(parts) {}
+
+  using Routes = house::Routes<Api>;
+  static void add_routes(Routes routes);
+
+ private:
+  using Task = boost::asio::awaitable<void>;
+  using Call = net::Call;
+
+  // What a path names; if it is none, that was answered.
+  static std::optional<std::string> tenant_of(Call& call);
+  static std::optional<Place> place_of(Call& call);
+
+  // Who may publish and set: an API token with inbox:admin, a person, or the tenant's secret. False: that was
+  // answered.
+  boost::asio::awaitable<bool> admit_admin(Call& call, const std::string& tenant);
+  boost::asio::awaitable<bool> is_admin(Call& call, const std::string& tenant);
+  // Whose inbox it is. Nothing: that was answered.
+  // `until` becomes the end of a token, where that is earlier.
+  boost::asio::awaitable<std::optional<Box>> box_of(Call& call, TimePoint* until = nullptr);
+  static void refuse_stranger(Call& call);
+  // Nothing: that was answered.
+  boost::asio::awaitable<std::optional<TokenKeys>> keys_of(Call& call, const std::string& tenant);
+  boost::asio::awaitable<std::optional<std::string>> secret_of(Call& call, const std::string& tenant);
+
+  static void add_tenant_routes(Routes& routes);
+  Task show_tenant(Call& call);
+  Task set_tenant(Call& call);
+  Task show_inbox(Call& call);
+  Task set_inbox(Call& call);
+  Task show_secret(Call& call);
+  Task make_token(Call& call);
+  Task refresh_token(Call& call);
+
+  static void add_post_routes(Routes& routes);
+  Task post(Call& call);
+  Task show_post(Call& call);
+  Task cancel_posts(Call& call);
+  Task redact(Call& call);
+
+  static void add_message_routes(Routes& routes);
+  Task last_messages(Call& call);
+  Task list_messages(Call& call);
+  Task answer_feed(Call& call, Box box, FeedRequest request);
+  Task show_counts(Call& call);
+  Task mark_read(Call& call);
+  Task mark_unread(Call& call);
+  Task archive(Call& call);
+  Task unarchive(Call& call);
+  Task snooze(Call& call);
+  Task bring_back(Call& call);
+  Task mark_seen(Call& call);
+  Task change(Call& call, Boxes::Change change);
+
+  static void add_live_routes(Routes& routes);
+  Task live(Call& call);
+  Task tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until);
+
+  const Parts parts_;
+};
+
+// Shared by its files.
+void write_entry(std::string& out, const Entry& entry);
+void write_counts(std::string& out, const Counts& counts);
+std::string sequence_text(const Mark& mark);
+std::optional<Mark> parse_sequence(std::string_view text);
+
+// Its routes check who comes in themselves, besides the gate.
+net::Route own_route(std::string method, std::string path, std::string summary);
+
+}  // namespace tabella::inbox

@@ -1,0 +1,87 @@
+// A user's messages as they come, by server-sent events.
+#include <boost/asio/this_coro.hpp>
+
+#include "inbox/api.h"
+
+namespace tabella::inbox {
+
+using boost::asio::awaitable;
+
+namespace {
+
+// Messages expire without anybody doing anything: so often the counts are looked at all the same.
+constexpr std::chrono::seconds kLookAgain{15};
+// Then a client comes back, and shows again who it is; with a token when that ends.
+constexpr std::chrono::hours kLongestStream{1};
+
+}  // namespace
+
+void Api::add_live_routes(Routes& routes) {
+  auto route = own_route("GET", "/inbox/{tenant}/{inbox}/live",
+                         "Sends messages and counts as they change; goes on behind Last-Event-ID");
+  route.answer = "text/event-stream";
+  route.query = {{"last-event-id", "where to go on: a page's sequence, or the id of an event"},
+                 {"user", "whose, where the caller may read everybody's"}};
+  routes.add(std::move(route), &Api::live);
+}
+
+awaitable<void> Api::live(Call& call) {
+  auto until = parts_.clock.now() + kLongestStream;
+  auto box = co_await box_of(call, &until);
+  if (!box) co_return;
+  const auto last = net::last_event_id(call);
+  const auto since = parse_sequence(last);
+  if (!last.empty() && !since) co_return call.refuse(400, "Last-Event-ID: expected the id of an event");
+  net::answer_events(call, [this, box = std::move(*box), since, until](net::EventStream& stream) {
+    return tell(stream, box, since, until);
+  });
+}
+
+// "message" for each that is new or has changed, "removed" for each that is gone, "counts" whenever they are
+// others; "reset" where too much has happened since: the page reads all again.
+awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until) {
+  const auto subscription = parts_.news.subscribe(co_await boost::asio::this_coro::executor,
+                                                  {box.partition(), public_box(box.place).partition()});
+  std::string counts_sent;
+  std::string json;
+  bool was_away = since.has_value();
+  while (!stream.ended() && !parts_.news.stopping()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - parts_.clock.now());
+    if (left <= std::chrono::milliseconds(0)) co_return;
+    if (!since) {
+      const auto now = co_await parts_.boxes.sequence_of(box);
+      if (!now) co_return;
+      since = *now;
+    }
+    const auto changes = co_await parts_.boxes.changes(box, *since, std::exchange(was_away, false));
+    if (!changes) co_return;  // the client comes back, and goes on where it was
+    const auto id = sequence_text(changes->sequence);
+    if (changes->too_long_ago && !co_await stream.send(id, "reset", "{}")) co_return;
+    for (const auto& entry : changes->entries) {
+      json.clear();
+      write_entry(json, entry);
+      // Its id is that of what is known already, but for the last: who is cut off in between gets all again.
+      const bool last = &entry == &changes->entries.back() && changes->removed.empty();
+      if (!co_await stream.send(last ? id : sequence_text(*since), "message", json)) co_return;
+    }
+    for (const auto& removed : changes->removed) {
+      json.clear();
+      JsonObjectWriter(json).string("id", removed);
+      if (!co_await stream.send(id, "removed", json)) co_return;
+    }
+    since = changes->sequence;
+    const auto counts = co_await parts_.boxes.counts(box);
+    if (!counts) co_return;
+    json.clear();
+    write_counts(json, *counts);
+    if (json != counts_sent) {
+      if (!co_await stream.send(id, "counts", json)) co_return;
+      counts_sent = json;
+    } else if (!co_await stream.keep_alive()) {
+      co_return;
+    }
+    co_await subscription->wait(std::min<std::chrono::milliseconds>(kLookAgain, left));
+  }
+}
+
+}  // namespace tabella::inbox

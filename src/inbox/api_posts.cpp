@@ -1,0 +1,267 @@
+// Publishing, and taking back.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/checksum.h"
+#include "base/duration.h"
+#include "base/text.h"
+#include "base/time_text.h"
+#include "inbox/api.h"
+
+namespace tabella::inbox {
+
+using boost::asio::awaitable;
+
+namespace {
+
+constexpr size_t kMostPost = 16u << 20;  // with a hundred thousand users
+constexpr size_t kMostMessage = 100 * 1024;
+constexpr size_t kMostText = 1024;
+constexpr std::chrono::milliseconds kLatest = std::chrono::days{365};
+constexpr const char* kPostExample =
+    R"({"to": "ann" | ["ann", "bob"] | "everyone", "category": "orders", "message": {"title": "Shipped", "body": "…", "cta_uri": "/orders/1"}, "sender": "shop", "key": "order-1-shipped", "group": "order-1", "deliver_at": "2026-12-01T09:00:00Z", "ttl": "7d"})";
+constexpr const char* kRedactExample = R"({"ids": ["…"], "key": "…", "group": "…", "uids": ["ann"]})";
+constexpr const char* kCancelExample = R"({"ids": ["…"], "key": "…", "group": "…"})";
+
+// A link that a page would run, rather than open.
+bool is_dangerous_link(std::string_view uri) {
+  std::string scheme;
+  for (const char c : uri) {
+    if (c == ':') break;
+    if (c > ' ' && c != 0x7f) scheme.push_back(lower(c));  // as browsers read it
+  }
+  return scheme == "javascript" || scheme == "data" || scheme == "vbscript";
+}
+
+std::string short_text(net::Call& call, net::JsonBody& body, std::string_view name) {
+  auto text = body.text(name, "");
+  if (text.size() > kMostText) call.refuse(400, fmt::format("{}: at most {} bytes", name, kMostText));
+  return text;
+}
+
+void add_user(net::Call& call, std::vector<std::string>& users, JsonValue value) {
+  if (value.kind() != JsonValue::Kind::string) return call.refuse(400, "to: expected users, as texts");
+  if (const auto problem = problem_with_name("user", value.string()); !problem.empty())
+    return call.refuse(400, problem);
+  users.emplace_back(value.string());
+}
+
+void read_users(net::Call& call, JsonValue list, std::vector<std::string>& users) {
+  for (JsonElements each(list); each.next() && !call.answered();) add_user(call, users, each.value());
+  if (users.size() > Posts::kMostUsers)
+    call.refuse(400, fmt::format("to: at most {} users at once; or everyone", Posts::kMostUsers));
+}
+
+// As the source has it: {"kind": "users", "uids": […], "label": "…"}; or in short, as "to".
+void read_audience(net::Call& call, net::JsonBody& body, Publication& publication) {
+  auto& content = publication.content;
+  const auto to = body.any("to");
+  const auto audiences = body.any("audiences");
+  if (to.has_value() == audiences.has_value())
+    return call.refuse(400, "to: expected a user, a list of users, or \"everyone\"");
+  if (audiences) {
+    if (!audiences->is_object()) return call.refuse(400, "audiences: expected an object");
+    content.everyone = audiences->text("kind") == "everyone";
+    content.label = audiences->text("label").substr(0, kMostText);
+    const auto uids = audiences->find("uids");
+    if (!content.everyone &&
+        (audiences->text("kind") != "users" || !uids || uids->kind() != JsonValue::Kind::array))
+      return call.refuse(400,
+                         R"(audiences: expected {"kind": "everyone"} or {"kind": "users", "uids": […]})");
+    if (!content.everyone) read_users(call, *uids, publication.users);
+  } else if (to->kind() == JsonValue::Kind::array) {
+    read_users(call, *to, publication.users);
+  } else {
+    content.everyone = to->kind() == JsonValue::Kind::string && to->string() == "everyone";
+    if (!content.everyone) add_user(call, publication.users, *to);
+  }
+  if (!content.everyone && publication.users.empty()) call.refuse(400, "to: expected at least one user");
+}
+
+void read_message_of(net::Call& call, net::JsonBody& body, Content& content) {
+  const auto message = body.any("message");
+  if (!message || !message->is_object()) return call.refuse(400, "message: expected an object with a title");
+  const auto title = message->find("title");
+  if (!title || title->kind() != JsonValue::Kind::string || title->string().empty())
+    return call.refuse(400, "message: title: expected a text");
+  if (const auto uri = message->find("cta_uri")) {
+    if (uri->kind() != JsonValue::Kind::string) return call.refuse(400, "message: cta_uri: expected a text");
+    if (is_dangerous_link(uri->string()))
+      return call.refuse(400, "message: cta_uri: this link would run a script in the page that shows it");
+  }
+  if (const auto made = append_value(content.message, *message, kMostMessage); !made)
+    return call.refuse(400, "message: " + made.error().message);
+  if (content.message.size() > kMostMessage)
+    return call.refuse(413, fmt::format("message: at most {} bytes", kMostMessage));
+}
+
+std::optional<TimePoint> time_member(net::Call& call, net::JsonBody& body, std::string_view name,
+                                     TimePoint now) {
+  const auto text = body.text(name, "");
+  if (text.empty()) return {};
+  const auto time = parse_time(text);
+  if (!time || *time > now + kLatest) {
+    call.refuse(400, fmt::format("{}: expected a time as in 2026-12-01T09:00:00Z, within a year", name));
+    return {};
+  }
+  return time;
+}
+
+std::optional<Publication> read_publication(net::Call& call, Place place, TimePoint now) {
+  auto body = call.json(kPostExample);
+  if (!body) return {};
+  Publication publication{.place = std::move(place), .users = {}, .content = {}};
+  auto& content = publication.content;
+  read_audience(call, *body, publication);
+  content.category = body->text("category", "");
+  if (const auto taxonomy = body->any("taxonomy"); taxonomy && taxonomy->is_object())
+    content.category = taxonomy->text("category");
+  if (!content.category.empty())
+    if (const auto problem = problem_with_category(content.category); !problem.empty())
+      call.refuse(400, problem);
+  content.sender = short_text(call, *body, "sender");
+  content.host_system_id = short_text(call, *body, "host_system_id");
+  publication.key = short_text(call, *body, "key");
+  content.group = short_text(call, *body, "group");
+  publication.deliver_at = time_member(call, *body, "deliver_at", now);
+  const auto ttl = body->text("ttl", "");
+  if (!ttl.empty()) {
+    if (const auto problem = problem_with_ttl(ttl); !problem.empty()) call.refuse(400, "ttl: " + problem);
+    publication.time_to_live = std::chrono::duration_cast<std::chrono::seconds>(
+        parse_duration(ttl).value_or(std::chrono::milliseconds(0)));
+  }
+  if (!call.answered()) read_message_of(call, *body, content);
+  body->no_others();
+  if (call.answered()) return {};
+  if (!publication.key.empty()) publication.fingerprint = to_hex(sha256(call.request.body));
+  return publication;
+}
+
+void write_post(std::string& out, const Post& post) {
+  JsonObjectWriter object(out);
+  object.string("id", post.id);
+  object.string("state", name_of(post.state));
+  object.string("audience", post.everyone ? "everyone" : "users");
+  if (!post.everyone) {
+    object.number("users", post.count);
+    object.number("delivered", post.done);
+  }
+  if (!post.key.empty()) object.string("key", post.key);
+  if (post.deliver_at) object.string("deliver_at", time_text(*post.deliver_at));
+}
+
+std::optional<Selection> read_selection(net::Call& call, net::JsonBody& body) {
+  Selection selection{.ids = body.texts("ids"), .key = body.text("key", ""), .group = body.text("group", "")};
+  if (selection.ids.size() > 50) call.refuse(400, "ids: at most 50");
+  if (std::ranges::any_of(selection.ids, [](const auto& id) { return !is_message_id(id); }))
+    call.refuse(400, "ids: expected ids of messages");
+  if (selection.ids.empty() && selection.key.empty() && selection.group.empty())
+    call.refuse(400, "which messages? Send ids, a key or a group");
+  if (call.answered()) return {};
+  return selection;
+}
+
+}  // namespace
+
+void Api::add_post_routes(Routes& routes) {
+  auto publish =
+      own_route("POST", "/inbox/{tenant}/{inbox}/messages/post",
+                "Publishes a message to users or to everyone; 201 once it is theirs, 202 if it goes on");
+  publish.body = kPostExample;
+  publish.max_body = kMostPost;
+  routes.add(std::move(publish), &Api::post);
+  routes.add(own_route("GET", "/inbox/{tenant}/{inbox}/posts/{id}", "Shows how far a post has come"),
+             &Api::show_post);
+  auto cancel =
+      own_route("POST", "/inbox/{tenant}/{inbox}/messages/cancel", "Cancels posts that are scheduled");
+  cancel.body = kCancelExample;
+  routes.add(std::move(cancel), &Api::cancel_posts);
+  auto redact_route = own_route("DELETE", "/inbox/{tenant}/{inbox}/messages/redact",
+                                "Takes messages away from some users, or from all who got them");
+  redact_route.body = kRedactExample;
+  routes.add(std::move(redact_route), &Api::redact);
+}
+
+awaitable<void> Api::post(Call& call) {
+  const auto place = place_of(call);
+  if (!place || !co_await admit_admin(call, place->tenant)) co_return;
+  auto publication = read_publication(call, *place, parts_.clock.now());
+  if (!publication) co_return;
+  if (publication->time_to_live.count() == 0) {
+    const auto ttl = co_await parts_.settings.time_to_live(*place, publication->content.category);
+    if (!ttl) co_return house::refuse(call, ttl.error());
+    publication->time_to_live = *ttl;
+  }
+  const auto published = co_await parts_.posts.publish(std::move(*publication));
+  if (!published && published.error().code == store::ErrorCode::idempotent_parameter_mismatch)
+    co_return call.refuse(409, published.error().message);
+  if (!published) co_return house::refuse(call, published.error());
+  const bool all_there = published->post.state == PostState::done;
+  write_post(call.answer_json(published->repeated ? 200 : all_there ? 201 : 202), published->post);
+}
+
+awaitable<void> Api::show_post(Call& call) {
+  const auto place = place_of(call);
+  if (!place || !co_await admit_admin(call, place->tenant)) co_return;
+  const auto found = is_message_id(call.path("id")) ? co_await parts_.posts.find(*place, call.path("id"))
+                                                    : store::Result<std::optional<Post>>(std::nullopt);
+  if (!found) co_return house::refuse(call, found.error());
+  if (!*found) co_return call.refuse(404, "there is no such post");
+  write_post(call.answer_json(), **found);
+}
+
+awaitable<void> Api::cancel_posts(Call& call) {
+  const auto place = place_of(call);
+  if (!place || !co_await admit_admin(call, place->tenant)) co_return;
+  auto body = call.json(kCancelExample);
+  if (!body) co_return;
+  auto selection = read_selection(call, *body);
+  body->no_others();
+  if (call.answered()) co_return;
+  const auto ids = co_await parts_.posts.select(*place, std::move(*selection));
+  if (!ids) co_return house::refuse(call, ids.error());
+  std::vector<Post> posts;
+  for (const auto& id : *ids) {
+    auto post = co_await parts_.posts.cancel(*place, id);
+    if (!post) co_return house::refuse(call, post.error());
+    if (*post) posts.push_back(std::move(**post));
+  }
+  if (posts.empty()) co_return call.refuse(404, "there is no such post");
+  const bool all =
+      std::ranges::all_of(posts, [](const Post& post) { return post.state == PostState::canceled; });
+  JsonObjectWriter object(call.answer_json(all ? 200 : 409));
+  if (!all) object.string("error", "some were delivered, or are just being: redact them");
+  JsonArrayWriter list(object.key("posts"));
+  for (const auto& post : posts) write_post(list.element(), post);
+}
+
+awaitable<void> Api::redact(Call& call) {
+  const auto place = place_of(call);
+  if (!place || !co_await admit_admin(call, place->tenant)) co_return;
+  auto body = call.json(kRedactExample);
+  if (!body) co_return;
+  auto selection = read_selection(call, *body);
+  auto users = body->texts("uids");
+  body->no_others();
+  if (users.size() > 50) call.refuse(400, "uids: at most 50");
+  for (const auto& user : users)
+    if (const auto problem = problem_with_name("uids", user); !problem.empty()) call.refuse(400, problem);
+  if (call.answered()) co_return;
+  const auto ids = co_await parts_.posts.select(*place, std::move(*selection));
+  if (!ids) co_return house::refuse(call, ids.error());
+  std::vector<std::string> redacted;
+  for (const auto& id : *ids) {
+    const auto there = co_await parts_.posts.redact(*place, id, users);
+    if (!there && there.error().code == store::ErrorCode::resource_in_use)
+      co_return call.refuse(409, there.error().message);
+    if (!there) co_return house::refuse(call, there.error());
+    if (*there) redacted.push_back(id);
+  }
+  if (redacted.empty()) co_return call.refuse(404, "there is no such message");
+  JsonObjectWriter object(call.answer_json());
+  JsonArrayWriter list(object.key("redacted"));
+  for (const auto& id : redacted) append_json_string(list.element(), id);
+}
+
+}  // namespace tabella::inbox

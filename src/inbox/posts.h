@@ -1,0 +1,120 @@
+// What is published: to some users, to many, or to everybody; now or later; once for each key.
+//
+// A post is a row of its own, which says whom it is for and how far it has come: by it a message can be
+// cancelled, redacted and asked about. To a few users it is one transaction with their messages and counters.
+// To many the users are written down first, and a timer carries it out, some at a time; whatever is killed,
+// it goes on, and nobody gets it twice.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "inbox/boxes.h"
+#include "inbox/model.h"
+#include "inbox/sequence.h"
+#include "schedule/schedule.h"
+#include "store/store.h"
+
+namespace tabella::inbox {
+
+struct Publication {
+  Place place;
+  std::vector<std::string> users;  // unless it is for everyone
+  Content content;                 // without id and times
+  std::chrono::seconds time_to_live{0};
+  std::string key = {};          // the same twice is one
+  std::string fingerprint = {};  // of the request, where there is a key
+  std::optional<TimePoint> deliver_at = {};
+};
+
+enum class PostState { scheduled, sending, done, canceled, redacted };
+std::string_view name_of(PostState state);
+
+struct Post {
+  std::string id;
+  PostState state = PostState::done;
+  bool everyone = false;
+  int64_t count = 0;  // of users
+  int64_t done = 0;   // of them
+  std::string key;
+  std::optional<TimePoint> deliver_at;
+};
+
+struct Published {
+  Post post;
+  bool repeated = false;  // it was there already
+};
+
+// Which posts.
+struct Selection {
+  std::vector<std::string> ids;
+  std::string key;
+  std::string group;
+};
+
+// Thread-safe.
+class Posts {
+ public:
+  // Called for each box that has changed, with its partition.
+  using Changed = std::function<void(const std::string& partition)>;
+
+  Posts(store::Store& store, const Clock& clock, Boxes& boxes, Sequence& sequence,
+        schedule::Schedule& schedule, std::string table, Changed changed);
+
+  // Who it is for at once; for more a timer does it.
+  static constexpr size_t kFew = 30;
+  static constexpr size_t kMostUsers = 100'000;
+
+  // An error of the kind idempotent_parameter_mismatch: the key was used for something else.
+  store::Async<Published> publish(Publication publication);
+  store::Async<std::optional<Post>> find(Place place, std::string id);
+  // The posts that are selected. Those of a group that are still there.
+  store::Async<std::vector<std::string>> select(Place place, Selection selection);
+  // Nothing: there is none. One that has begun goes on, as its state says.
+  store::Async<std::optional<Post>> cancel(Place place, std::string id);
+  // Takes it away from these users, or from all who got it. False: there is none. From many it goes on after
+  // the answer. An error of the kind resource_in_use: from some of them it can be taken once they have it.
+  store::Async<bool> redact(Place place, std::string id, std::vector<std::string> users);
+
+  // Of timers.
+  boost::asio::awaitable<void> carry_on(const schedule::Firing& firing);
+  static constexpr const char* kTimer = "inbox-post";
+
+ private:
+  struct Row;
+  store::Item key_of(const Place& place, std::string_view id) const;
+  store::Row to_row(const Publication& publication, const Post& post) const;
+  store::Async<std::optional<Row>> load(Place place, std::string id);
+  std::vector<store::TransactWrite> records(const Publication& publication, const Post& post) const;
+  std::vector<store::TransactWrite> arrival(const Box& box, const Content& content, int64_t sequence) const;
+
+  store::TransactWrite still_sending(const Place& place, std::string_view id) const;
+
+  store::Async<Published> publish_now(Publication publication, Post post);
+  store::Async<Published> publish_later(Publication publication, Post post);
+  store::Async<Published> repeated(const Publication& publication, const store::Error& failed);
+  store::Async<void> set_timer(const Place& place, const std::string& id, TimePoint at);
+
+  store::Async<void> deliver(const Place& place, const Content& content, std::span<const std::string> users);
+  store::Async<void> deliver_to(const Box& box, const Content& content);
+  store::Async<void> carry_out(const Place& place, Row row);
+  store::Async<void> carry_out_redaction(const Place& place, const Row& row);
+  store::Async<bool> move(const Place& place, const std::string& id, PostState from, PostState to);
+  store::Async<void> redact_for(const Box& box, const std::string& id, bool broadcast);
+  store::Async<void> redact_broadcast(const Place& place, const std::string& id);
+  store::Async<std::vector<std::string>> users_of(const Place& place, const Row& row, int64_t part);
+
+  store::Store& store_;
+  const Clock& clock_;
+  Boxes& boxes_;
+  Sequence& sequence_;
+  schedule::Schedule& schedule_;
+  const std::string table_;
+  const Changed changed_;
+};
+
+}  // namespace tabella::inbox

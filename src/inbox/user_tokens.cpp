@@ -1,0 +1,117 @@
+#include "inbox/user_tokens.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "base/checksum.h"
+#include "base/json.h"
+#include "base/public_key.h"
+#include "base/text.h"
+
+namespace tabella::inbox {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr size_t kMostTokenBytes = 8 * 1024;
+constexpr const char* kNotSigned = "the token is not signed by this tenant";
+
+// base64url (RFC 4648) without padding, as tokens have it.
+std::string to_base64url(std::string_view bytes) {
+  auto text = to_base64(bytes);
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  text.erase(std::ranges::find(text, '='), text.end());
+  return text;
+}
+
+std::optional<std::string> from_base64url(std::string_view text) {
+  std::string padded(text);
+  if (padded.find_first_of("+/=") != std::string::npos) return {};
+  std::ranges::replace(padded, '-', '+');
+  std::ranges::replace(padded, '_', '/');
+  padded.append((4 - padded.size() % 4) % 4, '=');
+  return from_base64(padded);
+}
+
+bool is_signed(std::string_view algorithm, std::string_view bytes, std::string_view signature,
+               const TokenKeys& keys) {
+  if (algorithm == "HS256")
+    return !keys.secret.empty() && equal_in_constant_time(hmac_sha256(keys.secret, bytes), signature);
+  const bool rsa = algorithm == "RS256";
+  if (!rsa && algorithm != "EdDSA") return false;
+  const auto kind = rsa ? SignatureKind::rsa_sha256 : SignatureKind::ed25519;
+  return std::ranges::any_of(keys.public_keys,
+                             [&](const auto& key) { return verify_signature(key, kind, bytes, signature); });
+}
+
+std::optional<TimePoint> time_claim(JsonValue claims, std::string_view name) {
+  const auto value = claims.find(name);
+  if (!value || !value->is_number()) return {};
+  return time_at(std::clamp<int64_t>(value->integer(), 0, int64_t{1} << 40) * 1000);
+}
+
+}  // namespace
+
+std::string user_hmac(std::string_view secret, std::string_view user) {
+  // Nothing that is signed as a token begins like this: no user's name can make one of the other.
+  return to_hex(hmac_sha256(secret, fmt::format("user:{}", user)));
+}
+
+std::string make_user_token(std::string_view secret, const Place& place, std::string_view user, TimePoint now,
+                            seconds lifetime) {
+  const auto issued = epoch_milliseconds(now) / 1000;
+  std::string claims;
+  {
+    JsonObjectWriter object(claims);
+    object.string("sub", user);
+    object.string("tenant", place.tenant);
+    if (!place.inbox.empty()) object.string("inbox", place.inbox);
+    object.number("iat", issued);
+    object.number("exp", issued + lifetime.count());
+  }
+  const auto token = to_base64url(R"({"alg":"HS256","typ":"JWT"})") + "." + to_base64url(claims);
+  return token + "." + to_base64url(hmac_sha256(secret, token));
+}
+
+std::expected<UserToken, std::string> read_user_token(std::string_view token, const TokenKeys& keys,
+                                                      const Place& place, TimePoint now) {
+  const auto parts = split(token, '.');
+  if (token.size() > kMostTokenBytes || parts.size() != 3)
+    return std::unexpected("the token is no JSON Web Token");
+  const auto header = from_base64url(parts[0]);
+  const auto payload = from_base64url(parts[1]);
+  const auto signature = from_base64url(parts[2]);
+  if (!header || !payload || !signature) return std::unexpected("the token is no JSON Web Token");
+  JsonDocument header_document;
+  const auto head = header_document.parse(*header);
+  if (!head || !head->is_object()) return std::unexpected("the token is no JSON Web Token");
+  const auto signed_part = token.substr(0, parts[0].size() + 1 + parts[1].size());
+  if (!is_signed(head->text("alg"), signed_part, *signature, keys)) return std::unexpected(kNotSigned);
+  JsonDocument document;
+  const auto claims = document.parse(*payload);
+  if (!claims || !claims->is_object()) return std::unexpected("the token's claims are no JSON object");
+  const auto expires = time_claim(*claims, "exp");
+  if (!expires) return std::unexpected("the token has no exp: it must end");
+  if (*expires <= now) return std::unexpected("the token has expired");
+  if (const auto from = time_claim(*claims, "nbf"); from && *from > now)
+    return std::unexpected("the token is not valid yet");
+  const auto user = claims->text("sub");
+  if (const auto problem = problem_with_name("sub", user); !problem.empty()) return std::unexpected(problem);
+  for (const auto* name : {"tenant", "inbox"})
+    if (claims->find(name) && claims->text(name).empty())
+      return std::unexpected(fmt::format("the token's {} is no name", name));
+  if (claims->find("tenant") && claims->text("tenant") != place.tenant)
+    return std::unexpected("the token is for another tenant");
+  if (claims->find("inbox") && !place.inbox.empty() && claims->text("inbox") != place.inbox)
+    return std::unexpected("the token is for another inbox");
+  UserToken read{.user = std::string(user), .inbox = std::string(claims->text("inbox")), .expires = *expires};
+  if (const auto issued = time_claim(*claims, "iat"))
+    read.lifetime = std::chrono::duration_cast<seconds>(*expires - *issued);
+  return read;
+}
+
+}  // namespace tabella::inbox

@@ -1,0 +1,41 @@
+// How a user's page shows whose inbox it may read: a JSON Web Token (RFC 7519), signed with the tenant's
+// secret (HS256) or by a key of the tenant's own (RS256, EdDSA); or an HMAC of the user's id, which never
+// ends.
+//
+// Claims: sub, the user; exp, seconds since 1970, without which a token is none; tenant and inbox, which
+// limit it where they are there.
+#pragma once
+
+#include <chrono>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "inbox/names.h"
+
+namespace tabella::inbox {
+
+// What tokens of a tenant are checked with.
+struct TokenKeys {
+  std::string secret;                    // empty: none
+  std::vector<std::string> public_keys;  // PEM
+};
+
+struct UserToken {
+  std::string user;
+  std::string inbox;  // that it is for; empty: all of the tenant's
+  TimePoint expires;
+  std::chrono::seconds lifetime{0};  // that it was made for; 0: it does not say
+};
+
+std::string make_user_token(std::string_view secret, const Place& place, std::string_view user, TimePoint now,
+                            std::chrono::seconds lifetime);
+// The error is a sentence. An inbox that is empty is any.
+std::expected<UserToken, std::string> read_user_token(std::string_view token, const TokenKeys& keys,
+                                                      const Place& place, TimePoint now);
+// In hexadecimal digits.
+std::string user_hmac(std::string_view secret, std::string_view user);
+
+}  // namespace tabella::inbox
