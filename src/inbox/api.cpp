@@ -195,6 +195,7 @@ void write_entry(std::string& out, const Entry& entry) {
   object.boolean("read", !entry.unread);
   object.boolean("seen", !entry.unseen);
   if (state.read_at) object.number("readat", *state.read_at);
+  object.number("arrived", state.arrived);
   object.boolean("archived", state.archived_at.has_value());
   if (state.snoozed_until) object.string("snoozed_until", time_text(time_at(*state.snoozed_until)));
   object.number("expiredat", entry.message->expires);
@@ -215,6 +216,19 @@ void write_counts(std::string& out, const Counts& counts) {
   JsonObjectWriter categories(object.key("categories"));
   for (const auto& [category, tally] : counts.tallies)
     if (category != kAll && tally != Tally{.read = tally.read}) write(categories.key(category), tally);
+}
+
+void write_marks(std::string& out, const Marks& marks) {
+  const auto write = [](std::string& to, const Mark& mark) {
+    JsonObjectWriter one(to);
+    one.number("own", mark.own);
+    one.number("public", mark.broadcast);
+  };
+  JsonObjectWriter object(out);
+  write(object.key("read"), marks.read);
+  write(object.key("seen"), marks.seen);
+  JsonObjectWriter categories(object.key("categories"));
+  for (const auto& [category, mark] : marks.read_in) write(categories.key(category), mark);
 }
 
 }  // namespace tabella::inbox

@@ -93,6 +93,7 @@ class Api {
 // Shared by its files.
 void write_entry(std::string& out, const Entry& entry);
 void write_counts(std::string& out, const Counts& counts);
+void write_marks(std::string& out, const Marks& marks);
 std::string sequence_text(const Mark& mark);
 std::optional<Mark> parse_sequence(std::string_view text);
 

@@ -37,12 +37,14 @@ awaitable<void> Api::live(Call& call) {
   });
 }
 
-// "message" for each that is new or has changed, "removed" for each that is gone, "counts" whenever they are
-// others; "reset" where too much has happened since: the page reads all again.
+// "marks" says up to where everything was marked as read, before what has changed since; "message" is each that
+// is new or has changed, "removed" each that is gone, "counts" come whenever they are others; "reset" where too
+// much has happened since: the page reads all again.
 awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until) {
   const auto subscription = parts_.news.subscribe(co_await boost::asio::this_coro::executor,
                                                   {box.partition(), public_box(box.place).partition()});
   std::string counts_sent;
+  std::string marks_sent;
   std::string json;
   bool was_away = since.has_value();
   while (!stream.ended() && !parts_.news.stopping()) {
@@ -57,17 +59,25 @@ awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark>
     if (!changes) co_return;  // the client comes back, and goes on where it was
     const auto id = sequence_text(changes->sequence);
     if (changes->too_long_ago && !co_await stream.send(id, "reset", "{}")) co_return;
+    json.clear();
+    write_marks(json, changes->marks);
+    if (json != marks_sent) {
+      if (!co_await stream.send(sequence_text(*since), "marks", json)) co_return;
+      marks_sent = json;
+    }
+    // The id of each is that of what is known already, but for the last: who is cut off in between gets all
+    // again.
+    auto left_to_tell = changes->entries.size() + changes->removed.size();
+    const auto id_of_next = [&] { return --left_to_tell == 0 ? id : sequence_text(*since); };
     for (const auto& entry : changes->entries) {
       json.clear();
       write_entry(json, entry);
-      // Its id is that of what is known already, but for the last: who is cut off in between gets all again.
-      const bool last = &entry == &changes->entries.back() && changes->removed.empty();
-      if (!co_await stream.send(last ? id : sequence_text(*since), "message", json)) co_return;
+      if (!co_await stream.send(id_of_next(), "message", json)) co_return;
     }
     for (const auto& removed : changes->removed) {
       json.clear();
       JsonObjectWriter(json).string("id", removed);
-      if (!co_await stream.send(id, "removed", json)) co_return;
+      if (!co_await stream.send(id_of_next(), "removed", json)) co_return;
     }
     since = changes->sequence;
     const auto counts = co_await parts_.boxes.counts(box);

@@ -497,7 +497,7 @@ Async<Changes> Boxes::changes(Box box, Mark since, bool was_away) {
   TABELLA_CO_ASSIGN(const auto looked, co_await look(box, false));
   const auto& [stats, list] = looked;
   const auto now = clock_.now();
-  Changes changes{.sequence = {stats.sequence, list->sequence}};
+  Changes changes{.marks = stats.marks, .sequence = {stats.sequence, list->sequence}};
   // What was redacted is known for a week; of broadcasts for as long as they would have lived, and longer.
   const auto oldest = microseconds_of(now - kGrace);
   TABELLA_CO_ASSIGN(auto changed, co_await store_.query(store::Query(table_)

@@ -56,6 +56,7 @@ struct Changes {
   bool too_long_ago = false;  // they are not known any more: all is to be read again
   std::vector<Entry> entries;
   std::vector<std::string> removed;
+  Marks marks;
   Mark sequence;
 };
 

@@ -87,11 +87,13 @@ class Live:
         return None
 
     def until(self, kind):
-        """Events up to the next of that kind, which is the last."""
+        """Events up to the next of that kind, which is the last; without how far everything is marked, unless that is asked for."""
         events = []
         while not events or events[-1][1] != kind:
-            events.append(self.next())
-            assert events[-1], events
+            event = self.next()
+            assert event, events
+            if event[1] in (kind, "message", "removed", "reset", "counts"):
+                events.append(event)
         return events
 
     def __enter__(self):

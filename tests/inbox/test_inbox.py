@@ -257,6 +257,21 @@ class LiveEvents(Inbox):
             self.assertEqual(sorted((event[1], event[2]["id"]) for event in events[:-1]), [("message", third), ("removed", second)])
             self.assertEqual(events[-1][2]["all"]["unread"], 1)
 
+    def test_other_pages_hear_that_everything_was_marked(self):
+        self.publish("ann", "one", category="orders")
+        page = self.ann.feed()
+        message = page["messages"][0]
+        with self.ann.live(page["sequence"]) as live:
+            self.assertLess(live.until("marks")[-1][2]["read"]["own"], message["arrived"])
+            self.ann.put("read", all=True, category="orders")
+            self.assertGreater(live.until("marks")[-1][2]["categories"]["orders"]["own"], message["arrived"])
+            self.ann.put("read", all=True)
+            marks = live.until("marks")[-1][2]
+            self.assertGreater(marks["read"]["own"], message["arrived"])
+            self.assertEqual(marks["categories"], {})
+            self.ann.put("seen")
+            self.assertGreater(live.until("marks")[-1][2]["seen"]["own"], marks["seen"]["own"])
+
     def test_a_page_and_what_comes_behind_it_are_all(self):
         self.publish("ann", "one")
         page = self.ann.feed()
