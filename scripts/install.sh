@@ -3,13 +3,13 @@
 
 readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev librocksdb-dev libsimdjson-dev
   libssl-dev zlib1g-dev libxxhash-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev
-  libjemalloc-dev libdeflate-dev libutf8proc-dev libmariadb-dev libc-ares-dev)
+  libjemalloc-dev libdeflate-dev libutf8proc-dev libmariadb-dev libc-ares-dev libre2-dev nodejs npm)
 # The programs of MariaDB and dnsmasq without the packages that would start them as services.
-readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli nodejs
-  npm curl openssl default-jdk-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl
+readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli
+  chromium curl openssl default-jdk-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl
   mariadb-server-core mariadb-client-core dnsmasq-base python3-dkim python3-nacl python3-pymysql)
 # The server of Redis is a program of its tools under another name; redis-server would start it as a service.
-readonly bench_packages=(wrk nginx-light nodejs npm default-jre-headless maven procps python3 postfix curl redis-tools
+readonly bench_packages=(wrk nginx-light default-jre-headless maven procps python3 postfix curl redis-tools
   postgresql)
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }

@@ -44,6 +44,7 @@ void Api::add_routes(Routes routes) {
   add_post_routes(routes);
   add_message_routes(routes);
   add_live_routes(routes);
+  add_script_route(routes);
 }
 
 std::optional<std::string> Api::tenant_of(Call& call) {
@@ -196,6 +197,7 @@ void write_entry(std::string& out, const Entry& entry) {
   object.boolean("seen", !entry.unseen);
   if (state.read_at) object.number("readat", *state.read_at);
   object.number("arrived", state.arrived);
+  object.number("changed", entry.changed);
   object.boolean("archived", state.archived_at.has_value());
   if (state.snoozed_until) object.string("snoozed_until", time_text(time_at(*state.snoozed_until)));
   object.number("expiredat", entry.message->expires);

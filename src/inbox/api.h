@@ -1,5 +1,6 @@
 // /inbox over HTTP: for tenants (api_tenants.cpp), for who publishes (api_posts.cpp), for users
-// (api_messages.cpp), and as it happens (api_live.cpp). Who may do what is in api.cpp.
+// (api_messages.cpp), as it happens (api_live.cpp), and the bell itself (api_script.cpp). Who may do what is in
+// api.cpp.
 #pragma once
 
 #include <memory>
@@ -82,6 +83,9 @@ class Api {
   Task bring_back(Call& call);
   Task mark_seen(Call& call);
   Task change(Call& call, Boxes::Change change);
+
+  static void add_script_route(Routes& routes);
+  Task script(Call& call);
 
   static void add_live_routes(Routes& routes);
   Task live(Call& call);

@@ -49,9 +49,13 @@ State untouched(const StoredMessage& broadcast) {
   return {.receipt = true, .category = broadcast.state.category, .arrived = broadcast.state.arrived};
 }
 
-Entry entry_of(std::shared_ptr<const StoredMessage> message, const State& state, const Marks& marks) {
+// `row` is the message's own, or the receipt of the broadcast; null: there is none.
+Entry entry_of(std::shared_ptr<const StoredMessage> message, const StoredMessage* row, const Marks& marks) {
+  const auto state = row ? row->state : untouched(*message);
+  const auto changed = row ? row->sequence : message->sequence;
   return {.message = std::move(message),
           .state = state,
+          .changed = changed,
           .unread = is_unread(state, marks),
           .unseen = is_unseen(state, marks)};
 }
@@ -150,7 +154,7 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
   TABELLA_CO_ASSIGN(const auto looked, co_await look(box, false));
   const auto& [stats, list] = looked;
   const auto now = clock_.now();
-  FeedPage page{.sequence = {stats.sequence, list->sequence}};
+  FeedPage page{.marks = stats.marks, .sequence = {stats.sequence, list->sequence}};
   // Broadcasts from the newest on, before the place where the page begins.
   auto broadcast =
       request.before.empty()
@@ -165,7 +169,7 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
   };
   const auto take_broadcast = [&](const StoredMessage* receipt) {
     const auto& message = *--broadcast;
-    take(entry_of(message, receipt ? receipt->state : untouched(*message), stats.marks));
+    take(entry_of(message, receipt, stats.marks));
   };
   const auto is_full = [&] { return page.entries.size() >= request.limit; };
   std::string before = request.before;
@@ -192,7 +196,7 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
       if (has_broadcast)
         take_broadcast(own.get());
       else if (!own->state.receipt)
-        take(entry_of(own, own->state, stats.marks));
+        take(entry_of(own, own.get(), stats.marks));
       if (is_full()) break;
       co_await slice.yield_if_over();
     }
@@ -539,11 +543,11 @@ Async<Changes> Boxes::changes(Box box, Mark since, bool was_away) {
         is_own ? own->second
                : *std::ranges::lower_bound(list->all, id, {},
                                            [](const auto& one) -> const std::string& { return one->id; });
-    const auto state = own != there.end() ? own->second->state : untouched(*message);
-    if (!is_live(*message, now) || state.redacted)
+    auto entry = entry_of(message, own != there.end() ? own->second.get() : nullptr, stats.marks);
+    if (!is_live(*message, now) || entry.state.redacted)
       changes.removed.push_back(id);
     else
-      changes.entries.push_back(entry_of(message, state, stats.marks));
+      changes.entries.push_back(std::move(entry));
   }
   co_return changes;
 }

@@ -37,6 +37,7 @@ struct FeedRequest {
 struct Entry {
   std::shared_ptr<const StoredMessage> message;  // with what it says
   State state;
+  int64_t changed = 0;  // sequence of the last change of it, or of its receipt
   bool unread = false;
   bool unseen = false;
 };
@@ -44,6 +45,7 @@ struct Entry {
 struct FeedPage {
   std::vector<Entry> entries;  // the newest first
   std::string next;            // to go on before this id; empty: there are no more
+  Marks marks;
   Mark sequence;               // changes behind it are not in here
 };
 
