@@ -60,6 +60,13 @@ Entry entry_of(std::shared_ptr<const StoredMessage> message, const StoredMessage
           .unseen = is_unseen(state, marks)};
 }
 
+// Whether a broadcast is for this user, who may have had the bell switched off then.
+bool is_for(const Stats& stats, const StoredMessage& broadcast) {
+  return stats.bell.steps.empty() ? !broadcast.opt_in
+                                  : stats.bell.allows(broadcast.state.category, broadcast.state.arrived,
+                                                      !broadcast.opt_in);
+}
+
 bool is_shown(const Entry& entry, const FeedRequest& request) {
   if (entry.state.redacted) return false;
   if (request.category && entry.state.category != *request.category) return false;
@@ -169,7 +176,7 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
   };
   const auto take_broadcast = [&](const StoredMessage* receipt) {
     const auto& message = *--broadcast;
-    take(entry_of(message, receipt, stats.marks));
+    if (is_for(stats, *message)) take(entry_of(message, receipt, stats.marks));
   };
   const auto is_full = [&] { return page.entries.size() >= request.limit; };
   std::string before = request.before;
@@ -257,7 +264,7 @@ Async<Counts> Boxes::counts(Box box) {
     for (const auto& [category, tally] : stats.counters) counts.tallies[category] = stats.reported(category);
     store::TimeSlice slice;
     for (const auto& broadcast : list->all) {
-      if (!is_live(*broadcast, now)) continue;
+      if (!is_live(*broadcast, now) || !is_for(stats, *broadcast)) continue;
       const auto& state = broadcast->state;
       add_to(counts.tallies, state.category, tally_of_broadcast(state.category, state.arrived, stats.marks));
       co_await slice.yield_if_over();
@@ -386,7 +393,7 @@ Async<bool> Boxes::change_some(const Box& box, std::span<const std::string> ids,
     }
     if (!before || before->receipt) {
       const auto* broadcast = list->find(id);
-      if (!broadcast || !is_live(*broadcast, now)) continue;
+      if (!broadcast || !is_live(*broadcast, now) || !is_for(stats, *broadcast)) continue;
       if (!before) message = {.id = id, .state = untouched(*broadcast), .expires = broadcast->expires};
     }
     if (!is_live(message, now)) continue;
@@ -427,6 +434,35 @@ Async<bool> Boxes::redact(Box box, std::string id) {
                               std::move(writes));
   }));
   co_return there;
+}
+
+// --- what the user wants
+
+Async<Wishes> Boxes::wishes(Box box) {
+  TABELLA_CO_ASSIGN(auto stats, co_await read_stats_of_all(box));
+  co_return std::move(stats.wishes);
+}
+
+Async<Wishes> Boxes::set_wishes(Box box, WishChanges changes) {
+  Wishes wishes;
+  TABELLA_CO_TRY(co_await until_made([&]() -> Async<bool> {
+    TABELLA_CO_ASSIGN(auto looked, co_await look(box, false));
+    auto& [stats, list] = looked;
+    const auto any_between = [&](int64_t after, int64_t until) {
+      return std::ranges::any_of(list->all, [&](const auto& one) {
+        return one->state.arrived > after && one->state.arrived <= until;
+      });
+    };
+    wishes = stats.wishes;
+    apply_changes(changes, wishes);
+    for (const auto& [category, channels] : changes)
+      if (const auto bell = channels.find(Channel::bell); bell != channels.end())
+        stats.bell.note(category, list->sequence, bell->second, any_between);
+    auto update = stats_update(table_, box, stats, sequence_.next(stats.sequence), clock_.now());
+    inbox::set_wishes(update, wishes, stats.bell);
+    co_return co_await write(std::move(update));
+  }));
+  co_return wishes;
 }
 
 // --- marking everything
@@ -538,7 +574,7 @@ Async<Changes> Boxes::changes(Box box, Mark since, bool was_away) {
     const auto own = there.find(id);
     const auto* broadcast = list->find(id);
     const bool is_own = own != there.end() && !own->second->state.receipt;
-    if (!is_own && !broadcast) continue;
+    if (!is_own && (!broadcast || !is_for(stats, *broadcast))) continue;
     const auto message =
         is_own ? own->second
                : *std::ranges::lower_bound(list->all, id, {},

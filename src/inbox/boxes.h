@@ -87,6 +87,10 @@ class Boxes {
   // Takes a message away, with all that it says. False: there is none.
   store::Async<bool> redact(Box box, std::string id);
 
+  store::Async<Wishes> wishes(Box box);
+  // Gives all of them. For what arrives from now on.
+  store::Async<Wishes> set_wishes(Box box, WishChanges changes);
+
   // Everything so far, of a category or of all.
   store::Async<void> mark_read(Box box, std::optional<std::string> category);
   // Everything that has arrived by then. Reads all of the user's messages.

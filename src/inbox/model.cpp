@@ -32,6 +32,7 @@ constexpr const char* kRedacted = "redacted";
 constexpr const char* kReceipt = "receipt";
 constexpr const char* kGroup = "group";
 constexpr const char* kRemoveAt = "removeat";
+constexpr const char* kOptIn = "optin";
 // Of counters.
 constexpr const char* kReadMark = "readmark";
 constexpr const char* kReadBroadcasts = "readbroadcasts";
@@ -41,6 +42,10 @@ constexpr const char* kReadIn = "readin";
 constexpr const char* kBase = "base";
 constexpr const char* kRedactions = "redactions";
 constexpr const char* kChecked = "checked";
+constexpr const char* kWishes = "preferences";
+constexpr const char* kBellOn = "bellon";
+constexpr const char* kBellOff = "belloff";
+constexpr const char* kBellSteps = "bellsteps";
 
 // The item and its `message` are two of the levels that there may be.
 constexpr int kDeepest = item::kMaxNesting - 2;
@@ -231,6 +236,7 @@ Row message_row(const Box& box, const Content& content, int64_t sequence, int64_
     row.set_with(kTaxonomy, [&](std::string& out) { append_taxonomy(out, content.category); });
   row.set_with(kMessage, [&](std::string& out) { out.append(content.message); });
   if (!content.group.empty()) row.set(kGroup, content.group);
+  if (content.opt_in) row.set(kOptIn, true);
   row.set(kExpires, content.expires).set(kRemoveAt, removal_of(content.expires));
   row.set(kArrived, sequence).set(kSequence, sequence);
   return row;
@@ -241,6 +247,7 @@ StoredMessage read_message(store::Item row) {
   message.id = store::text_of(row, kSort).substr(std::string_view(kMessagePrefix).size());
   message.sequence = store::number_of(row, kSequence);
   message.expires = store::number_of(row, kExpires);
+  message.opt_in = store::flag_of(row, kOptIn);
   message.state = {.receipt = store::flag_of(row, kReceipt),
                    .category = member_text(row, kTaxonomy, kCategory),
                    .arrived = store::number_of(row, kArrived),
@@ -322,6 +329,15 @@ void read_stats_row(Stats& stats, item::ItemView row) {
   for_each_member(row, kReadIn, [&](std::string name, item::ValueView mark) {
     stats.marks.read_in[std::move(name)] = {member_number(mark, "own"), member_number(mark, "broadcast")};
   });
+  stats.wishes = read_wishes(row, kWishes);
+  for_each_member(row, kBellSteps, [&](std::string name, item::ValueView list) {
+    auto& steps = stats.bell.steps[std::move(name)];
+    for (item::Elements each(list); each.next();) {
+      const auto on = each.value().member("on");
+      steps.push_back({.after = member_number(each.value(), "after"),
+                       .on = on ? std::optional(on->boolean()) : std::nullopt});
+    }
+  });
   for_each_member(row, kBase, [&](std::string name, item::ValueView tally) {
     auto& base = stats.base[std::move(name)];
     for (const auto& counter : kCounters) base.*counter.field = member_number(tally, counter.name);
@@ -358,6 +374,68 @@ Update arrival_update(const std::string& table, const Box& box, const Tally& tal
       .return_old_on_failure();
   add_tally(update, tally);
   return update;
+}
+
+store::Condition bell_is_on(const Content& content) {
+  auto by_all = content.opt_in ? store::Condition("contains(#, :)", {kBellOn}, {kAll})
+                               : store::Condition("NOT contains(#, :)", {kBellOff}, {kAll});
+  if (content.category.empty()) return by_all;
+  return store::Condition("contains(#, :)", {kBellOn}, {content.category}) ||
+         (store::Condition("NOT contains(#, :)", {kBellOff}, {content.category}) && std::move(by_all));
+}
+
+bool bell_is_off(item::ItemView row, const Content& content) {
+  return !wish_of(read_wishes(row, kWishes), content.category, Channel::bell).value_or(!content.opt_in);
+}
+
+item::Value wishes_value(const Wishes& wishes) {
+  auto map = item::Value::map();
+  for (const auto& [category, channels] : wishes) {
+    auto one = item::Value::map();
+    for (const auto& [channel, on] : channels)
+      one.set_member(std::string(name_of(channel)), item::Value::boolean(on));
+    map.set_member(category, std::move(one));
+  }
+  return map;
+}
+
+Wishes read_wishes(item::ItemView row, const char* attribute) {
+  Wishes wishes;
+  for_each_member(row, attribute, [&](std::string category, item::ValueView channels) {
+    if (channels.type() != item::Type::M) return;
+    for (item::Elements each(channels); each.next();)
+      if (const auto channel = channel_named(each.name()); channel && each.value().type() == item::Type::BOOL)
+        wishes[category][*channel] = each.value().boolean();
+  });
+  return wishes;
+}
+
+void set_wishes(Update& update, const Wishes& wishes, const BellHistory& bell) {
+  update.set(kWishes, wishes_value(wishes));
+  // The same again as sets, for conditions.
+  std::vector<std::string> on;
+  std::vector<std::string> off;
+  for (const auto& [category, channels] : wishes)
+    if (const auto wish = channels.find(Channel::bell); wish != channels.end())
+      (wish->second ? on : off).push_back(category);
+  for (const auto& [name, set] : {std::pair{kBellOn, &on}, std::pair{kBellOff, &off}}) {
+    if (set->empty())
+      update.remove(name);
+    else
+      update.set(name, *set);
+  }
+  auto steps = item::Value::map();
+  for (const auto& [category, all] : bell.steps) {
+    std::vector<item::Value> list;
+    for (const auto& step : all) {
+      auto one = item::Value::map();
+      one.set_member("after", item::Value::integer(step.after));
+      if (step.on) one.set_member("on", item::Value::boolean(*step.on));
+      list.push_back(std::move(one));
+    }
+    steps.set_member(category, item::Value::list(std::move(list)));
+  }
+  update.set(kBellSteps, steps);
 }
 
 int64_t sequence_of(item::ItemView row) { return store::number_of(row, kSequence); }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "inbox/names.h"
+#include "inbox/preferences.h"
 #include "inbox/tally.h"
 #include "store/rows.h"
 #include "store/tables.h"
@@ -39,6 +40,7 @@ struct Content {
   int64_t expires = 0;   // the second from which on it is gone
   std::string message;   // a map {title, body, cta_uri, …} in the flat form of item/value.h
   std::string group;     // by which it can be redacted together with others; empty: none
+  bool opt_in = false;   // only for who has the bell of its category switched on
 };
 
 // Plain JSON as the value of an attribute, and back: objects are maps, arrays lists. An error says what
@@ -54,6 +56,7 @@ struct StoredMessage {
   State state;
   int64_t sequence = 0;  // of its last change
   int64_t expires = 0;   // 0: a tombstone
+  bool opt_in = false;   // a broadcast for who has the bell of its category switched on
   store::Item row;
 };
 StoredMessage read_message(store::Item row);
@@ -77,6 +80,8 @@ struct Stats {
   Tallies base;
   int64_t redactions = 0;  // the last redaction of a broadcast that its receipts know of
   int64_t checked = 0;     // milliseconds: what had expired by then is counted no more
+  Wishes wishes;
+  BellHistory bell;
 
   Tally reported(std::string_view category) const;
 };
@@ -97,6 +102,14 @@ store::Update category_update(const std::string& table, const Box& box, std::str
 // Reads nothing before. Whoever is new has all broadcasts so far behind him.
 store::Update arrival_update(const std::string& table, const Box& box, const Tally& tally, int64_t sequence,
                              TimePoint now);
+// That the user wants such a message in the bell; and whether that was in the way, of the row c#* that a
+// condition failed on.
+store::Condition bell_is_on(const Content& content);
+bool bell_is_off(item::ItemView row, const Content& content);
+void set_wishes(store::Update& update, const Wishes& wishes, const BellHistory& bell);
+// As the value of an attribute, and back.
+item::Value wishes_value(const Wishes& wishes);
+Wishes read_wishes(item::ItemView row, const char* attribute);
 // How far a box has come, of the row c#* that a condition failed on.
 int64_t sequence_of(item::ItemView row);
 // That a redaction of a broadcast is the latest change.

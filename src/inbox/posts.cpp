@@ -88,6 +88,14 @@ int64_t sequence_in_the_way(const store::Error& error) {
   return latest;
 }
 
+// Whether a transaction failed since this user has the bell switched off.
+bool does_not_want(const store::Error& error, const Box& box, const Content& content) {
+  return !content.everyone && std::ranges::any_of(error.reasons, [&](const auto& reason) {
+    return reason.item && store::text_of(*reason.item, kPartition) == box.partition() &&
+           bell_is_off(*reason.item, content);
+  });
+}
+
 awaitable<void> pause_before(int tries) {
   return store::pause_for(std::chrono::milliseconds(std::min(tries, 20)));
 }
@@ -139,7 +147,7 @@ store::Row Posts::to_row(const Publication& publication, const Post& post) const
   row.set("everyone", post.everyone).set(kCount, post.count).set(kDone, post.done);
   row.set("category", content.category).set("sender", content.sender).set("label", content.label);
   row.set("host_system_id", content.host_system_id).set("group", content.group);
-  row.set("received", content.received).set("expires", content.expires);
+  row.set("received", content.received).set("expires", content.expires).set("optin", content.opt_in);
   if (!post.key.empty()) row.set(kKey, post.key).set(kFingerprint, publication.fingerprint);
   if (post.deliver_at) row.set(kDeliverAt, epoch_milliseconds(*post.deliver_at));
   // Of what is delivered at once the messages have it.
@@ -174,7 +182,8 @@ Async<std::optional<Posts::Row>> Posts::load(Place place, std::string id) {
                     .host_system_id = store::text_of(row, "host_system_id"),
                     .received = store::number_of(row, "received"),
                     .expires = store::number_of(row, "expires"),
-                    .group = store::text_of(row, "group")};
+                    .group = store::text_of(row, "group"),
+                    .opt_in = store::flag_of(row, "optin")};
   if (const auto message = row.find(kPostMessage)) loaded.content.message = std::string(message->bytes());
   loaded.users = texts_of(row, kUids);
   loaded.parts = store::number_of(row, kParts);
@@ -246,7 +255,9 @@ std::vector<store::TransactWrite> Posts::arrival(const Box& box, const Content& 
   std::vector<store::TransactWrite> writes;
   writes.push_back(store::Put(table_, message_row(box, content, sequence, epoch_milliseconds(now)))
                        .when(store::absent(kPartition)));
-  writes.push_back(arrival_update(table_, box, tally, sequence, now));
+  auto all = arrival_update(table_, box, tally, sequence, now);
+  if (!content.everyone) all.when(bell_is_on(content));
+  writes.push_back(std::move(all));
   if (!content.category.empty()) writes.push_back(category_update(table_, box, content.category, tally));
   return writes;
 }
@@ -275,6 +286,8 @@ Async<Published> Posts::publish_now(Publication publication, Post post) {
       co_return co_await repeated(publication, made.error());
     if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
     in_the_way = std::max(in_the_way, sequence_in_the_way(made.error()));
+    // Who has switched the bell off is left out.
+    std::erase_if(boxes, [&](const Box& box) { return does_not_want(made.error(), box, content); });
     co_await pause_before(tries);
   }
   co_return std::unexpected(busy());
@@ -446,6 +459,7 @@ Async<void> Posts::deliver_to(const Box& box, const Content& content) {
       changed_(box.partition());
       co_return store::Result<void>();
     }
+    if (does_not_want(made.error(), box, content)) co_return store::Result<void>();
     if (made.error().code == store::ErrorCode::validation) {
       // Others are not to wait for an inbox that can take no more.
       log::error("a message cannot be delivered to {}: {}", box.partition(), made.error().message);

@@ -55,6 +55,7 @@ struct Sent {
   int64_t expires = 0;
   bool everyone = false;
   bool redacted = false;
+  bool opt_in = false;
   std::set<std::string> users;
 };
 
@@ -62,11 +63,19 @@ struct Model {
   std::map<std::string, Sent> sent;                         // by id
   std::map<std::string, std::map<std::string, Seen>> seen;  // by user and id
   std::set<std::string> joined;
+  std::map<std::string, std::map<std::string, bool>> bell;  // by user and category
 
+  bool wants(const std::string& user, const Sent& message) {
+    auto& his = bell[user];
+    if (const auto own = his.find(message.category); !message.category.empty() && own != his.end())
+      return own->second;
+    const auto all = his.find("*");
+    return all != his.end() ? all->second : !message.opt_in;
+  }
   void join(const std::string& user) {
     if (!joined.insert(user).second) return;
     for (const auto& [id, sent_one] : sent)
-      if (sent_one.everyone) seen[user][id] = {.read = true, .seen = true};
+      if (sent_one.everyone && wants(user, sent_one)) seen[user][id] = {.read = true, .seen = true};
   }
   // Those that are there for the user.
   std::map<std::string, Seen> live(const std::string& user, int64_t second) const {
@@ -175,10 +184,12 @@ class InboxModel : public testing::TestWithParam<Mode> {
   void arrive(const std::string& id, const Sent& sent) {
     model_.sent[id] = sent;
     if (sent.everyone) {
-      for (const auto& user : model_.joined) model_.seen[user][id] = {.since = microsecond()};
+      for (const auto& user : model_.joined)
+        if (model_.wants(user, sent)) model_.seen[user][id] = {.since = microsecond()};
       return;
     }
     for (const auto& user : sent.users) {
+      if (!model_.wants(user, sent)) continue;
       model_.join(user);
       model_.seen[user][id] = {.since = microsecond()};
     }
@@ -191,7 +202,8 @@ class InboxModel : public testing::TestWithParam<Mode> {
       if (!sent.everyone && any(2) == 0) sent.users.insert(user);
     if (!sent.everyone && sent.users.empty()) sent.users.insert(kUsers[0]);
     publication.users.assign(sent.users.begin(), sent.users.end());
-    publication.content = {.category = sent.category, .everyone = sent.everyone};
+    sent.opt_in = any(5) == 0;
+    publication.content = {.category = sent.category, .everyone = sent.everyone, .opt_in = sent.opt_in};
     publication.content.message = item::encode(item::Value::map());
     publication.time_to_live = seconds(std::vector<int>{20, 300, 86400 * 30}[static_cast<size_t>(any(3))]);
     if (any(3) == 0) publication.key = fmt::format("key{}", any(1000000));
@@ -293,6 +305,17 @@ class InboxModel : public testing::TestWithParam<Mode> {
       if (state.since <= at) state.read = true;
   }
 
+  void switch_bell(const std::string& user) {
+    model_.join(user);
+    const auto category = one_of(std::vector<std::string>{"*", "news", "orders"});
+    const auto on = any(3) == 0 ? std::nullopt : std::optional(any(2) == 0);
+    ASSERT_TRUE(run(process().boxes.set_wishes(box_of(user), {{category, {{Channel::bell, on}}}})));
+    if (on)
+      model_.bell[user][category] = *on;
+    else
+      model_.bell[user].erase(category);
+  }
+
   void redact(const std::string& user) {
     if (model_.sent.empty()) return;
     auto at = model_.sent.begin();
@@ -322,7 +345,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
     set_faults();
     const auto& user = one_of(kUsers);
     const auto now = epoch_milliseconds(clock_.now());
-    switch (any(16)) {
+    switch (any(17)) {
       case 0:
       case 1:
       case 2:
@@ -365,6 +388,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
         return;
       }
       case 14: return clock_.advance(seconds(any(20)));
+      case 15: return switch_bell(user);
       default:
         if (any(40) == 0) clock_.advance(std::chrono::days(any(12)));
     }
