@@ -13,8 +13,10 @@ house::Systems make_systems() {
   // it is at before mail is gone.
   auto mail = std::make_shared<mail::Handover>();
   systems.push_back(mail::make_system(mail));
-  systems.push_back(outbox::make_system([mail] { return mail->take; }));
-  systems.push_back(inbox::make_system());
+  auto outbox = std::make_shared<outbox::Handover>();
+  systems.push_back(outbox::make_system([mail] { return mail->take; }, outbox));
+  // The inbox sends its emails by the outbox.
+  systems.push_back(inbox::make_system([outbox] { return outbox->send; }));
   systems.push_back(journal::make_system());
   return systems;
 }

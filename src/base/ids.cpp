@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/checksum.h"
+
 namespace tabella {
 
 uint64_t random_bits() {
@@ -34,6 +36,12 @@ std::string make_uuid() {
   const uint64_t low = random_bits();
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff, high & 0xfff,
                      (low >> 48 & 0x3fff) | 0x8000, low & 0xffff'ffff'ffff);
+}
+
+std::string uuid_from(std::string_view text) {
+  const auto hex = to_hex(sha256(text));
+  return fmt::format("{}-{}-8{}-8{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(13, 3),
+                     hex.substr(17, 3), hex.substr(20, 12));
 }
 
 }  // namespace tabella

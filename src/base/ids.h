@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tabella {
 
@@ -13,5 +14,7 @@ std::string make_request_id();
 
 // A random (version 4) UUID.
 std::string make_uuid();
+// In the shape of a UUID, the same for the same text.
+std::string uuid_from(std::string_view text);
 
 }  // namespace tabella

@@ -6,7 +6,6 @@
 
 #include "base/checksum.h"
 #include "base/json.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "base/time_text.h"
 
@@ -29,8 +28,6 @@ std::string_view user_token_of(const net::Call& call) {
   return std::ranges::count(value, '.') == 2 ? value : std::string_view();
 }
 
-std::string sealing_context(const std::string& tenant) { return "inbox tenant " + tenant; }
-
 }  // namespace
 
 net::Route own_route(std::string method, std::string path, std::string summary) {
@@ -42,6 +39,7 @@ net::Route own_route(std::string method, std::string path, std::string summary) 
 void Api::add_routes(Routes routes) {
   add_tenant_routes(routes);
   add_post_routes(routes);
+  add_preference_routes(routes);
   add_message_routes(routes);
   add_live_routes(routes);
   add_script_route(routes);
@@ -64,6 +62,11 @@ std::optional<Place> Api::place_of(Call& call) {
     call.refuse(400, problem);
     return {};
   }
+  // Where their paths would be others'.
+  if (inbox == "users" || inbox == "tokens" || inbox == "secret") {
+    call.refuse(400, "inbox: users, tokens and secret are no names for one");
+    return {};
+  }
   return Place{.tenant = std::move(*tenant), .inbox = inbox};
 }
 
@@ -76,45 +79,10 @@ void Api::refuse_stranger(Call& call) {
 }
 
 awaitable<std::optional<TokenKeys>> Api::keys_of(Call& call, const std::string& tenant) {
-  const auto settings = co_await parts_.settings.tenant(tenant);
-  if (!settings) {
-    house::refuse(call, settings.error());
-    co_return std::nullopt;
-  }
-  TokenKeys keys;
-  if (!*settings) co_return keys;
-  keys.public_keys = (*settings)->public_keys;
-  if ((*settings)->secret.empty()) co_return keys;
-  auto secret = parts_.secrets.open((*settings)->secret, sealing_context(tenant));
-  if (!secret) {
-    call.refuse(503, secret.error());
-    co_return std::nullopt;
-  }
-  keys.secret = std::move(*secret);
-  co_return keys;
-}
-
-// Made where there is none yet.
-awaitable<std::optional<std::string>> Api::secret_of(Call& call, const std::string& tenant) {
-  const auto keys = co_await keys_of(call, tenant);
-  if (!keys) co_return std::nullopt;
-  if (!keys->secret.empty()) co_return keys->secret;
-  const auto sealed = parts_.secrets.seal("inbox_" + to_hex(random_bytes(32)), sealing_context(tenant));
-  if (!sealed) {
-    call.refuse(503, sealed.error());
-    co_return std::nullopt;
-  }
-  const auto kept = co_await parts_.settings.put_secret(tenant, *sealed);
-  if (!kept) {
-    house::refuse(call, kept.error());
-    co_return std::nullopt;
-  }
-  auto secret = parts_.secrets.open(*kept, sealing_context(tenant));
-  if (!secret) {
-    call.refuse(503, secret.error());
-    co_return std::nullopt;
-  }
-  co_return std::move(*secret);
+  auto keys = co_await parts_.keys.find(tenant);
+  if (keys) co_return std::move(*keys);
+  house::refuse(call, keys.error());
+  co_return std::nullopt;
 }
 
 // A user's token is good for the user's own, whoever else could come in with nothing at all.

@@ -1,20 +1,22 @@
 // /inbox over HTTP: for tenants (api_tenants.cpp), for who publishes (api_posts.cpp), for users
-// (api_messages.cpp), as it happens (api_live.cpp), and the bell itself (api_script.cpp). Who may do what is in
-// api.cpp.
+// (api_messages.cpp, api_preferences.cpp), as it happens (api_live.cpp), and the bell itself
+// (api_script.cpp). Who may do what is in api.cpp.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "access/secrets.h"
 #include "house/routes.h"
 #include "inbox/boxes.h"
+#include "inbox/channels.h"
 #include "inbox/news.h"
 #include "inbox/posts.h"
 #include "inbox/settings.h"
 #include "inbox/snoozes.h"
+#include "inbox/tenant_keys.h"
 #include "inbox/user_tokens.h"
+#include "net/outbound.h"
 #include "net/streams.h"
 
 namespace tabella::inbox {
@@ -27,7 +29,9 @@ class Api {
     Posts& posts;
     Snoozes& snoozes;
     News& news;
-    const access::Secrets& secrets;
+    TenantKeys& keys;
+    Channels& channels;
+    net::Outbound& outbound;
     const Clock& clock;
   };
   explicit Api(Parts parts) : parts_(parts) {}
@@ -53,7 +57,6 @@ class Api {
   static void refuse_stranger(Call& call);
   // Nothing: that was answered.
   boost::asio::awaitable<std::optional<TokenKeys>> keys_of(Call& call, const std::string& tenant);
-  boost::asio::awaitable<std::optional<std::string>> secret_of(Call& call, const std::string& tenant);
 
   static void add_tenant_routes(Routes& routes);
   Task show_tenant(Call& call);
@@ -63,6 +66,16 @@ class Api {
   Task show_secret(Call& call);
   Task make_token(Call& call);
   Task refresh_token(Call& call);
+
+  static void add_preference_routes(Routes& routes);
+  Task show_preferences(Call& call);
+  Task set_preferences(Call& call);
+  Task answer_preferences(Call& call, const Box& box, const Wishes& wishes);
+  // Whom an admin's path names. Nothing: that was answered.
+  boost::asio::awaitable<std::optional<std::string>> user_of(Call& call);
+  Task show_profile(Call& call);
+  Task set_profile(Call& call);
+  Task remove_profile(Call& call);
 
   static void add_post_routes(Routes& routes);
   Task post(Call& call);
@@ -94,7 +107,10 @@ class Api {
   const Parts parts_;
 };
 
-// Shared by its files.
+// Shared by its files. What cannot be read was answered.
+std::optional<WishChanges> read_wish_changes(net::Call& call, JsonValue object, std::string_view what);
+std::optional<Wishes> read_wishes_member(net::Call& call, net::JsonBody& body, std::string_view name);
+void write_wishes_member(JsonObjectWriter& out, std::string_view name, const Wishes& wishes);
 void write_entry(std::string& out, const Entry& entry);
 void write_counts(std::string& out, const Counts& counts);
 void write_marks(std::string& out, const Marks& marks);

@@ -37,9 +37,9 @@ awaitable<void> Api::live(Call& call) {
   });
 }
 
-// "marks" says up to where everything was marked as read, before what has changed since; "message" is each that
-// is new or has changed, "removed" each that is gone, "counts" come whenever they are others; "reset" where too
-// much has happened since: the page reads all again.
+// "marks" says up to where everything was marked as read, before what has changed since; "message" is each
+// that is new or has changed, "removed" each that is gone, "counts" come whenever they are others; "reset"
+// where too much has happened since: the page reads all again.
 awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until) {
   const auto subscription = parts_.news.subscribe(co_await boost::asio::this_coro::executor,
                                                   {box.partition(), public_box(box.place).partition()});

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "inbox/api.h"
+#include "inbox/schema.h"
 
 namespace tabella::inbox {
 
@@ -20,7 +21,7 @@ constexpr size_t kMostMessage = 100 * 1024;
 constexpr size_t kMostText = 1024;
 constexpr std::chrono::milliseconds kLatest = std::chrono::days{365};
 constexpr const char* kPostExample =
-    R"({"to": "ann" | ["ann", "bob"] | "everyone", "category": "orders", "message": {"title": "Shipped", "body": "…", "cta_uri": "/orders/1"}, "sender": "shop", "key": "order-1-shipped", "group": "order-1", "deliver_at": "2026-12-01T09:00:00Z", "ttl": "7d"})";
+    R"({"to": "ann" | ["ann", "bob"] | "everyone", "category": "orders", "message": {"title": "Shipped", "body": "…", "cta_uri": "/orders/1"}, "sender": "shop", "key": "order-1-shipped", "group": "order-1", "deliver_at": "2026-12-01T09:00:00Z", "ttl": "7d", "channels": ["email"]})";
 constexpr const char* kRedactExample = R"({"ids": ["…"], "key": "…", "group": "…", "uids": ["ann"]})";
 constexpr const char* kCancelExample = R"({"ids": ["…"], "key": "…", "group": "…"})";
 
@@ -108,7 +109,43 @@ std::optional<TimePoint> time_member(net::Call& call, net::JsonBody& body, std::
   return time;
 }
 
-std::optional<Publication> read_publication(net::Call& call, Place place, TimePoint now) {
+// Where else it is to go, by name.
+std::vector<Channel> read_channels(net::Call& call, net::JsonBody& body) {
+  std::vector<Channel> channels;
+  for (const auto& name : body.texts("channels")) {
+    const auto channel = channel_named(name);
+    if (!channel || *channel == Channel::bell)
+      call.refuse(400, "channels: expected email or webhook");
+    else
+      channels.push_back(*channel);
+  }
+  return channels;
+}
+
+// What the settings of its inbox say of a message: how long it is kept, what it must be, where it goes.
+void apply_rules(net::Call& call, const Settings::Rules& rules, const std::vector<Channel>& asked,
+                 Publication& publication) {
+  auto& content = publication.content;
+  if (publication.time_to_live.count() == 0) publication.time_to_live = rules.time_to_live(content.category);
+  content.opt_in = !rules.wants(content.category, Channel::bell);
+  publication.channels = channel_plans(rules, content.category, asked);
+  for (const auto channel : asked)
+    if (std::ranges::find(publication.channels, channel, &ChannelPlan::channel) == publication.channels.end())
+      call.refuse(400, fmt::format("channels: this inbox has no settings for {0}; PUT it with \"{0}\"",
+                                   name_of(channel)));
+  // To everybody there are no addresses.
+  if (content.everyone) {
+    if (std::ranges::find(asked, Channel::email) != asked.end())
+      call.refuse(400, "channels: what is for everyone goes to the bell and to the webhook, not by email");
+    std::erase_if(publication.channels, [](const auto& plan) { return plan.channel == Channel::email; });
+  }
+  if (const auto digest = rules.inbox.digests.find(content.category); digest != rules.inbox.digests.end())
+    publication.gathered_for = std::chrono::duration_cast<std::chrono::seconds>(
+        parse_duration(digest->second.every).value_or(std::chrono::milliseconds(0)));
+}
+
+std::optional<Publication> read_publication(net::Call& call, Place place, TimePoint now,
+                                            const Settings::Rules& rules) {
   auto body = call.json(kPostExample);
   if (!body) return {};
   Publication publication{.place = std::move(place), .users = {}, .content = {}};
@@ -132,7 +169,15 @@ std::optional<Publication> read_publication(net::Call& call, Place place, TimePo
         parse_duration(ttl).value_or(std::chrono::milliseconds(0)));
   }
   if (!call.answered()) read_message_of(call, *body, content);
+  if (!call.answered() && !rules.inbox.schema.empty()) {
+    JsonDocument document;
+    if (const auto schema = document.parse(rules.inbox.schema))
+      if (const auto mismatch = mismatch_with_schema(*schema, *body->any("message")); !mismatch.empty())
+        call.refuse(400, "message: not as the schema of this inbox has it: " + mismatch);
+  }
+  const auto asked = read_channels(call, *body);
   body->no_others();
+  if (!call.answered()) apply_rules(call, rules, asked, publication);
   if (call.answered()) return {};
   if (!publication.key.empty()) publication.fingerprint = to_hex(sha256(call.request.body));
   return publication;
@@ -186,13 +231,10 @@ void Api::add_post_routes(Routes& routes) {
 awaitable<void> Api::post(Call& call) {
   const auto place = place_of(call);
   if (!place || !co_await admit_admin(call, place->tenant)) co_return;
-  auto publication = read_publication(call, *place, parts_.clock.now());
+  const auto rules = co_await parts_.settings.rules(*place);
+  if (!rules) co_return house::refuse(call, rules.error());
+  auto publication = read_publication(call, *place, parts_.clock.now(), *rules);
   if (!publication) co_return;
-  if (publication->time_to_live.count() == 0) {
-    const auto ttl = co_await parts_.settings.time_to_live(*place, publication->content.category);
-    if (!ttl) co_return house::refuse(call, ttl.error());
-    publication->time_to_live = *ttl;
-  }
   const auto published = co_await parts_.posts.publish(std::move(*publication));
   if (!published && published.error().code == store::ErrorCode::idempotent_parameter_mismatch)
     co_return call.refuse(409, published.error().message);

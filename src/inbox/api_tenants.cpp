@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "inbox/api.h"
+#include "inbox/schema.h"
 
 namespace tabella::inbox {
 
@@ -17,12 +18,16 @@ namespace {
 constexpr size_t kMostTitle = 1024;
 constexpr size_t kMostDescription = 4096;
 constexpr size_t kMostKey = 8192;
+constexpr size_t kMostNamed = 1000;
+constexpr std::chrono::milliseconds kLongestDelay = std::chrono::days{30};
+constexpr std::chrono::milliseconds kShortestDigest{1000};
+constexpr std::chrono::milliseconds kLongestDigest = std::chrono::days{7};
 constexpr seconds kUsualToken = std::chrono::hours{1};
 constexpr seconds kLongestToken = std::chrono::days{30};
 constexpr const char* kTenantExample =
-    R"({"title": "Shop", "ttl": "30d", "public_keys": ["-----BEGIN PUBLIC KEY-----…"]})";
+    R"({"title": "Shop", "ttl": "30d", "public_keys": ["-----BEGIN PUBLIC KEY-----…"], "preferences": {"news": {"email": true}}})";
 constexpr const char* kInboxExample =
-    R"({"title": "Bell", "description": "…", "ttl": {"default": "30d", "orders": "90d"}})";
+    R"({"title": "Bell", "description": "…", "ttl": {"default": "30d", "orders": "90d"}, "preferences": {"orders": {"email": true}}, "email": {"from": "Shop <bell@example.com>", "after": "10m", "link_base": "https://example.com"}, "webhook": {"url": "https://example.com/hook"}, "digests": {"likes": {"every": "1h", "title": "{count} new likes"}}, "schema": {"required": ["order"]}})";
 constexpr const char* kTokenExample = R"({"user": "ann", "ttl": "1h", "inbox": "bell"})";
 
 void write_tenant(std::string& out, const std::string& tenant, const TenantSettings& settings,
@@ -35,6 +40,7 @@ void write_tenant(std::string& out, const std::string& tenant, const TenantSetti
     JsonArrayWriter keys(object.key("public_keys"));
     for (const auto& key : settings.public_keys) append_json_string(keys.element(), key);
   }
+  write_wishes_member(object, "preferences", settings.wishes);
   JsonArrayWriter names(object.key("inboxes"));
   for (const auto& [name, inbox] : inboxes) append_json_string(names.element(), name);
 }
@@ -45,8 +51,110 @@ void write_inbox(std::string& out, const Place& place, const InboxSettings& sett
   object.string("inbox", place.inbox);
   object.string("title", settings.title);
   object.string("description", settings.description);
-  JsonObjectWriter ttl(object.key("ttl"));
-  for (const auto& [category, time] : settings.ttl) ttl.string(category, time);
+  {
+    JsonObjectWriter ttl(object.key("ttl"));
+    for (const auto& [category, time] : settings.ttl) ttl.string(category, time);
+  }
+  write_wishes_member(object, "preferences", settings.wishes);
+  {
+    JsonObjectWriter digests(object.key("digests"));
+    for (const auto& [category, digest] : settings.digests) {
+      JsonObjectWriter one(digests.key(category));
+      one.string("every", digest.every);
+      if (!digest.title.empty()) one.string("title", digest.title);
+    }
+  }
+  if (settings.email) {
+    JsonObjectWriter email(object.key("email"));
+    email.string("from", settings.email->from);
+    email.string("after", fmt::format("{}s", settings.email->after.count()));
+    if (!settings.email->link_base.empty()) email.string("link_base", settings.email->link_base);
+  }
+  if (settings.webhook) {
+    JsonObjectWriter hook(object.key("webhook"));
+    hook.string("url", settings.webhook->url);
+    hook.string("after", fmt::format("{}s", settings.webhook->after.count()));
+  }
+  if (!settings.schema.empty()) object.key("schema").append(settings.schema);
+}
+
+// How long after a message something is to be sent; answers 400 where that is no time.
+seconds after_of(net::Call& call, JsonValue object, std::string_view what) {
+  const auto text = object.text("after");
+  if (text.empty()) return seconds(0);
+  const auto time = parse_duration(text);
+  if (time && *time <= kLongestDelay) return std::chrono::duration_cast<seconds>(*time);
+  call.refuse(400, fmt::format("{}: after: expected a time as in 10m, up to 30d", what));
+  return seconds(0);
+}
+
+// Only members that are known: one that is misspelt would be overlooked.
+void refuse_unknown(net::Call& call, JsonValue object, std::string_view what,
+                    std::initializer_list<std::string_view> known) {
+  for (JsonElements each(object); each.next();)
+    if (std::ranges::find(known, each.key()) == known.end())
+      call.refuse(400, fmt::format("{}: {} is not known here", what, printable(each.key())));
+}
+
+void read_ttl(net::Call& call, net::JsonBody& body, InboxSettings& settings) {
+  const auto ttl = body.any("ttl");
+  if (!ttl) return;
+  if (!ttl->is_object()) return call.refuse(400, "ttl: expected an object as in {\"default\": \"30d\"}");
+  for (JsonElements each(*ttl); each.next();) {
+    const auto text = each.value().kind() == JsonValue::Kind::string ? each.value().string() : "";
+    if (const auto problem = problem_with_ttl(text); !problem.empty())
+      return call.refuse(400, fmt::format("ttl: {}: {}", printable(each.key()), problem));
+    settings.ttl[std::string(each.key())] = std::string(text);
+  }
+  if (settings.ttl.size() > kMostNamed) call.refuse(400, "ttl: at most 1000 categories");
+}
+
+void read_digests(net::Call& call, net::JsonBody& body, InboxSettings& settings) {
+  const auto digests = body.any("digests");
+  if (!digests) return;
+  if (!digests->is_object()) return call.refuse(400, R"(digests: expected {"likes": {"every": "1h"}})");
+  for (JsonElements each(*digests); each.next();) {
+    if (const auto problem = problem_with_category(each.key()); !problem.empty())
+      return call.refuse(400, "digests: " + problem);
+    const bool brief = each.value().kind() == JsonValue::Kind::string;
+    if (!brief && !each.value().is_object())
+      return call.refuse(400, R"(digests: expected {"likes": {"every": "1h"}})");
+    if (!brief) refuse_unknown(call, each.value(), "digests", {"every", "title"});
+    DigestSettings digest{.every = std::string(brief ? each.value().string() : each.value().text("every")),
+                          .title = std::string(brief ? "" : each.value().text("title"))};
+    const auto every = parse_duration(digest.every);
+    if (!every || *every < kShortestDigest || *every > kLongestDigest)
+      return call.refuse(400, fmt::format("digests: {}: every: expected a time as in 1h, from 1s to 7d",
+                                          printable(each.key())));
+    if (digest.title.size() > kMostTitle) return call.refuse(400, "digests: title: at most 1024 bytes");
+    settings.digests[std::string(each.key())] = std::move(digest);
+  }
+  if (settings.digests.size() > kMostNamed) call.refuse(400, "digests: at most 1000 categories");
+}
+
+void read_email(net::Call& call, net::JsonBody& body, InboxSettings& settings) {
+  const auto email = body.any("email");
+  if (!email) return;
+  if (!email->is_object()) return call.refuse(400, R"(email: expected {"from": "Shop <bell@example.com>"})");
+  refuse_unknown(call, *email, "email", {"from", "after", "link_base"});
+  settings.email = {.from = std::string(email->text("from")),
+                    .link_base = std::string(email->text("link_base")),
+                    .after = after_of(call, *email, "email")};
+  if (settings.email->from.empty() || settings.email->from.size() > kMostTitle)
+    return call.refuse(400, "email: from: expected an address as in Shop <bell@example.com>");
+  const auto& base = settings.email->link_base;
+  if (!base.empty() && !base.starts_with("https://") && !base.starts_with("http://"))
+    call.refuse(400, "email: link_base: expected an address as in https://example.com");
+}
+
+void read_schema(net::Call& call, net::JsonBody& body, InboxSettings& settings) {
+  const auto schema = body.any("schema");
+  if (!schema) return;
+  if (const auto problem = problem_with_schema(*schema); !problem.empty())
+    return call.refuse(400, "schema: " + problem);
+  append_json(settings.schema, *schema);
+  if (settings.schema.size() > kMostSchema)
+    call.refuse(400, fmt::format("schema: at most {} bytes", kMostSchema));
 }
 
 // How long a token is to last, of what was asked for; answers 400 where that is too long.
@@ -110,6 +218,7 @@ awaitable<void> Api::set_tenant(Call& call) {
   if (!body) co_return;
   TenantSettings settings{.title = body->text("title", ""), .ttl = body->text("ttl", "")};
   settings.public_keys = body->texts("public_keys");
+  if (auto wishes = read_wishes_member(call, *body, "preferences")) settings.wishes = std::move(*wishes);
   body->no_others();
   if (!settings.ttl.empty())
     if (const auto problem = problem_with_ttl(settings.ttl); !problem.empty())
@@ -140,16 +249,20 @@ awaitable<void> Api::set_inbox(Call& call) {
   auto body = call.json(kInboxExample);
   if (!body) co_return;
   InboxSettings settings{.title = body->text("title", ""), .description = body->text("description", "")};
-  if (const auto ttl = body->any("ttl")) {
-    if (!ttl->is_object()) co_return call.refuse(400, "ttl: expected an object as in {\"default\": \"30d\"}");
-    for (JsonElements each(*ttl); each.next();) {
-      const auto text = each.value().kind() == JsonValue::Kind::string ? each.value().string() : "";
-      if (const auto problem = problem_with_ttl(text); !problem.empty())
-        co_return call.refuse(400, fmt::format("ttl: {}: {}", each.key(), problem));
-      settings.ttl[std::string(each.key())] = std::string(text);
-    }
-    if (settings.ttl.size() > 1000) co_return call.refuse(400, "ttl: at most 1000 categories");
+  read_ttl(call, *body, settings);
+  if (auto wishes = read_wishes_member(call, *body, "preferences")) settings.wishes = std::move(*wishes);
+  read_digests(call, *body, settings);
+  read_email(call, *body, settings);
+  read_schema(call, *body, settings);
+  if (const auto hook = body->any("webhook")) {
+    if (!hook->is_object()) co_return call.refuse(400, R"(webhook: expected {"url": "https://…"})");
+    refuse_unknown(call, *hook, "webhook", {"url", "after"});
+    settings.webhook = {.url = std::string(hook->text("url")), .after = after_of(call, *hook, "webhook")};
+    if (const auto url = parts_.outbound.check(settings.webhook->url); !url)
+      co_return call.refuse(400, "webhook: url: " + url.error().message);
   }
+  if (settings.email && !parts_.channels.can_send_email())
+    call.refuse(400, "email: the outbox, which sends them, is not among --systems");
   body->no_others();
   if (settings.title.size() > kMostTitle) call.refuse(400, "title: at most 1024 bytes");
   if (settings.description.size() > kMostDescription) call.refuse(400, "description: at most 4096 bytes");
@@ -162,8 +275,8 @@ awaitable<void> Api::set_inbox(Call& call) {
 awaitable<void> Api::show_secret(Call& call) {
   const auto tenant = tenant_of(call);
   if (!tenant || !co_await admit_admin(call, *tenant)) co_return;
-  const auto secret = co_await secret_of(call, *tenant);
-  if (!secret) co_return;
+  const auto secret = co_await parts_.keys.secret(*tenant);
+  if (!secret) co_return house::refuse(call, secret.error());
   JsonObjectWriter(call.answer_json()).string("secret", *secret);
 }
 
@@ -178,8 +291,8 @@ awaitable<void> Api::make_token(Call& call) {
   body->no_others();
   if (const auto problem = problem_with_name("user", user); !problem.empty()) call.refuse(400, problem);
   if (call.answered()) co_return;
-  const auto secret = co_await secret_of(call, *tenant);
-  if (!secret) co_return;
+  const auto secret = co_await parts_.keys.secret(*tenant);
+  if (!secret) co_return house::refuse(call, secret.error());
   answer_token(call, *secret, place, user, parts_.clock.now(), lifetime);
 }
 

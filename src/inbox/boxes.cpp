@@ -62,9 +62,9 @@ Entry entry_of(std::shared_ptr<const StoredMessage> message, const StoredMessage
 
 // Whether a broadcast is for this user, who may have had the bell switched off then.
 bool is_for(const Stats& stats, const StoredMessage& broadcast) {
-  return stats.bell.steps.empty() ? !broadcast.opt_in
-                                  : stats.bell.allows(broadcast.state.category, broadcast.state.arrived,
-                                                      !broadcast.opt_in);
+  return stats.bell.steps.empty()
+             ? !broadcast.opt_in
+             : stats.bell.allows(broadcast.state.category, broadcast.state.arrived, !broadcast.opt_in);
 }
 
 bool is_shown(const Entry& entry, const FeedRequest& request) {
@@ -434,6 +434,39 @@ Async<bool> Boxes::redact(Box box, std::string id) {
                               std::move(writes));
   }));
   co_return there;
+}
+
+Async<void> Boxes::rewrite(Box box, std::string id, Rewrite rewrite) {
+  bool gone = false;
+  TABELLA_CO_TRY(co_await until_made([&]() -> Async<bool> {
+    TABELLA_CO_ASSIGN(const auto stats, co_await read_stats_of_all(box));
+    TABELLA_CO_ASSIGN(auto found, co_await store_.get_item(
+                                      {.table = table_, .key = message_key(box, id), .consistent = true}));
+    if (!found.item) co_return true;
+    const auto message = read_message(std::move(*found.item));
+    if (message.state.receipt || message.state.redacted) co_return true;
+    if (content_of(message).bytes().empty()) co_return true;
+    const auto now_says = rewrite(content_of(message));
+    gone = !now_says;
+    if (gone) co_return true;
+    const auto sequence = sequence_.next(stats.sequence);
+    Writes writes;
+    writes.push_back(content_update(table_, box, message, *now_says, sequence));
+    co_return co_await commit(box, stats_update(table_, box, stats, sequence, clock_.now()), {},
+                              std::move(writes));
+  }));
+  if (gone) TABELLA_CO_TRY(co_await redact(std::move(box), std::move(id)));
+  co_return store::Result<void>();
+}
+
+Async<std::optional<Entry>> Boxes::find(Box box, std::string id) {
+  TABELLA_CO_ASSIGN(const auto stats, co_await read_stats_of_all(box));
+  TABELLA_CO_ASSIGN(auto found, co_await store_.get_item(
+                                    {.table = table_, .key = message_key(box, id), .consistent = true}));
+  if (!found.item) co_return std::nullopt;
+  auto message = std::make_shared<const StoredMessage>(read_message(std::move(*found.item)));
+  const auto* row = message.get();
+  co_return entry_of(std::move(message), row, stats.marks);
 }
 
 // --- what the user wants

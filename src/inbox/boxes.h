@@ -46,7 +46,7 @@ struct FeedPage {
   std::vector<Entry> entries;  // the newest first
   std::string next;            // to go on before this id; empty: there are no more
   Marks marks;
-  Mark sequence;               // changes behind it are not in here
+  Mark sequence;  // changes behind it are not in here
 };
 
 struct Counts {
@@ -86,6 +86,11 @@ class Boxes {
   store::Async<std::vector<std::string>> change(Box box, std::vector<std::string> ids, Change change);
   // Takes a message away, with all that it says. False: there is none.
   store::Async<bool> redact(Box box, std::string id);
+  // Makes it say something else; nothing takes it away. Where there is none, nothing happens.
+  using Rewrite = std::function<std::optional<item::Value>(item::ValueView message)>;
+  store::Async<void> rewrite(Box box, std::string id, Rewrite rewrite);
+  // A user's message as it is now; nothing: it is not in the box.
+  store::Async<std::optional<Entry>> find(Box box, std::string id);
 
   store::Async<Wishes> wishes(Box box);
   // Gives all of them. For what arrives from now on.

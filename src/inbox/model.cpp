@@ -297,6 +297,17 @@ Update state_update(const std::string& table, const Box& box, const StoredMessag
   return update;
 }
 
+item::ValueView content_of(const StoredMessage& message) {
+  return message.row.find(kMessage).value_or(item::ValueView());
+}
+
+Update content_update(const std::string& table, const Box& box, const StoredMessage& message,
+                      const item::Value& content, int64_t sequence) {
+  Update update(table, message_key(box, message.id));
+  update.set(kMessage, content).set(kSequence, sequence).when(store::exists(kPartition));
+  return update;
+}
+
 store::Put tombstone(const std::string& table, const Box& box, const StoredMessage& message, int64_t sequence,
                      TimePoint now) {
   Row row;

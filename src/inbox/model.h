@@ -41,6 +41,9 @@ struct Content {
   std::string message;   // a map {title, body, cta_uri, …} in the flat form of item/value.h
   std::string group;     // by which it can be redacted together with others; empty: none
   bool opt_in = false;   // only for who has the bell of its category switched on
+  // Milliseconds: until then it is gathered with others, and comes with them as one (digests.h); 0: it is
+  // not.
+  int64_t gathered_until = 0;
 };
 
 // Plain JSON as the value of an attribute, and back: objects are maps, arrays lists. An error says what
@@ -67,6 +70,10 @@ void write_content(JsonObjectWriter& out, const StoredMessage& message);
 // Writes what became of a message; `before` is what was there, nothing for a receipt that is new.
 store::Update state_update(const std::string& table, const Box& box, const StoredMessage& message,
                            const std::optional<State>& before, int64_t sequence);
+// What a message says, as a value; and that it says something else.
+item::ValueView content_of(const StoredMessage& message);
+store::Update content_update(const std::string& table, const Box& box, const StoredMessage& message,
+                             const item::Value& content, int64_t sequence);
 // What is left of a message that was redacted.
 store::Put tombstone(const std::string& table, const Box& box, const StoredMessage& message, int64_t sequence,
                      TimePoint now);

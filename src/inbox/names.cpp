@@ -64,10 +64,11 @@ store::Item stats_key(const Box& box, std::string_view category) {
       .set(kSort, fmt::format("{}{}", kStatsPrefix, category));
 }
 
-std::string make_message_id(int64_t microseconds) {
+std::string make_message_id(int64_t microseconds) { return make_message_id(microseconds, random_bits()); }
+
+std::string make_message_id(int64_t microseconds, uint64_t bits) {
   const auto time = static_cast<uint64_t>(std::max<int64_t>(0, microseconds));
-  return base36(time / 1000, kTimeDigits) + base36(time % 1000, kRestDigits) +
-         base36(random_bits(), kRandomDigits);
+  return base36(time / 1000, kTimeDigits) + base36(time % 1000, kRestDigits) + base36(bits, kRandomDigits);
 }
 
 TimePoint time_of_id(std::string_view id) {

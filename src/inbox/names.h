@@ -45,6 +45,7 @@ inline constexpr const char* kAll = "*";  // instead of a category: all of them
 // Ids of messages sort by their time. 19 characters in base 36: 9 for milliseconds, 2 for the rest of the
 // microseconds since 1970, and 8 random ones.
 std::string make_message_id(int64_t microseconds);
+std::string make_message_id(int64_t microseconds, uint64_t bits);
 TimePoint time_of_id(std::string_view id);
 bool is_message_id(std::string_view text);
 

@@ -1,55 +1,22 @@
 #include "inbox/posts.h"
 
 #include <algorithm>
-#include <map>
-#include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "base/log.h"
-#include "base/text.h"
+#include "inbox/arrival.h"
 #include "store/batches.h"
 #include "store/conditional.h"
-#include "store/pause.h"
 #include "store/rows.h"
 
 namespace tabella::inbox {
 
-using boost::asio::awaitable;
 using store::Async;
 
 namespace {
 
-constexpr const char* kPostSort = "post";
-constexpr const char* kState = "state";
-constexpr const char* kCount = "count";
-constexpr const char* kDone = "done";
-constexpr const char* kParts = "parts";
-constexpr const char* kUids = "uids";
-constexpr const char* kKey = "key";
-constexpr const char* kFingerprint = "fingerprint";
-constexpr const char* kDeliverAt = "deliverat";
-constexpr const char* kPostMessage = "message";
-constexpr const char* kRemovePost = "removeat";
-constexpr const char* kPostId = "id";
-constexpr size_t kUsersInPart = 500;
-constexpr int kMostDeliveries = 100;
 // How long a post may take to be written down, before its timer looks for it.
 constexpr std::chrono::minutes kToWriteDown{1};
-// A post whose timer is there and whose row is not: whoever was publishing it was killed, or is just at it.
-constexpr int kWaitForRow = 6;
-
-constexpr std::pair<PostState, std::string_view> kStates[] = {{PostState::scheduled, "scheduled"},
-                                                              {PostState::sending, "sending"},
-                                                              {PostState::done, "done"},
-                                                              {PostState::canceled, "canceled"},
-                                                              {PostState::redacted, "redacted"}};
-
-PostState post_state(std::string_view name) {
-  for (const auto& [state, its_name] : kStates)
-    if (its_name == name) return state;
-  return PostState::done;
-}
 
 std::string key_partition(const Place& place, std::string_view key) {
   return fmt::format("t#{}K#{}#{}", place.tenant, place.inbox, key);
@@ -57,138 +24,48 @@ std::string key_partition(const Place& place, std::string_view key) {
 std::string group_partition(const Place& place, std::string_view group) {
   return fmt::format("t#{}R#{}#{}", place.tenant, place.inbox, group);
 }
-std::string part_sort(int64_t part) { return fmt::format("to#{:06}", part); }
-
-item::Value list_value(std::span<const std::string> texts) {
-  std::vector<item::Value> values;
-  for (const auto& text : texts) values.push_back(item::Value::string(text));
-  return item::Value::list(std::move(values));
-}
-
-std::vector<std::string> texts_of(item::ItemView row, const char* name) {
-  std::vector<std::string> texts;
-  if (const auto list = row.find(name); list && list->type() == item::Type::L)
-    for (item::Elements each(*list); each.next();) texts.emplace_back(each.value().content());
-  return texts;
-}
 
 std::string timer_payload(const Place& place, std::string_view id) {
   return fmt::format("{}#{}#{}", place.tenant, place.inbox, id);
 }
 
-Tally one_more(bool everyone) {
-  return everyone ? Tally{.published = 1} : Tally{.published = 1, .total = 1, .unread = 1, .unseen = 1};
-}
-
-// The latest sequence that stood in the way, of rows c#* that a transaction failed on.
-int64_t sequence_in_the_way(const store::Error& error) {
-  int64_t latest = 0;
-  for (const auto& reason : error.reasons)
-    if (reason.item) latest = std::max(latest, sequence_of(*reason.item));
-  return latest;
-}
-
-// Whether a transaction failed since this user has the bell switched off.
-bool does_not_want(const store::Error& error, const Box& box, const Content& content) {
-  return !content.everyone && std::ranges::any_of(error.reasons, [&](const auto& reason) {
-    return reason.item && store::text_of(*reason.item, kPartition) == box.partition() &&
-           bell_is_off(*reason.item, content);
-  });
-}
-
-awaitable<void> pause_before(int tries) {
-  return store::pause_for(std::chrono::milliseconds(std::min(tries, 20)));
-}
-
-store::Error busy() {
-  return {store::ErrorCode::unavailable, "the store is too busy to publish this; try again"};
+// Where the others are written down.
+PostRow row_of(const Publication& publication, const Post& post) {
+  PostRow row{.post = post,
+              .content = publication.content,
+              .users = {},
+              .parts = 0,
+              .fingerprint = publication.fingerprint,
+              .channels = publication.channels};
+  if (publication.users.size() <= Posts::kFew)
+    row.users = publication.users;
+  else
+    row.parts = static_cast<int64_t>((publication.users.size() + kUsersInPart - 1) / kUsersInPart);
+  return row;
 }
 
 }  // namespace
 
-std::string_view name_of(PostState state) {
-  for (const auto& [its_state, name] : kStates)
-    if (its_state == state) return name;
-  return "done";
-}
-
-// A post, with what it takes to carry it out.
-struct Posts::Row {
-  Post post;
-  Content content;
-  std::vector<std::string> users;  // where they are few
-  int64_t parts = 0;               // rows of users, where they are many
-  std::string fingerprint;
-};
-
-Posts::Posts(store::Store& store, const Clock& clock, Boxes& boxes, Sequence& sequence,
-             schedule::Schedule& schedule, std::string table, Changed changed)
-    : store_(store),
-      clock_(clock),
-      boxes_(boxes),
-      sequence_(sequence),
-      schedule_(schedule),
+Posts::Posts(Parts parts, std::string table, Changed changed)
+    : store_(parts.store),
+      clock_(parts.clock),
+      boxes_(parts.boxes),
+      sequence_(parts.sequence),
+      schedule_(parts.schedule),
+      digests_(parts.digests),
       table_(std::move(table)),
       changed_(std::move(changed)) {
+  digests_.publish_by([this](Digests::Digest digest, store::TransactWrite along) {
+    return publish_digest(std::move(digest), std::move(along));
+  });
   schedule_.on(kTimer, [this](const schedule::Firing& firing) { return carry_on(firing); });
 }
 
-store::Item Posts::key_of(const Place& place, std::string_view id) const {
-  return store::Row()
-      .set(kPartition, fmt::format("t#{}P#{}#{}", place.tenant, place.inbox, id))
-      .set(kSort, kPostSort);
-}
-
-store::Row Posts::to_row(const Publication& publication, const Post& post) const {
-  const auto& content = publication.content;
-  store::Row row;
-  row.set(kPartition, fmt::format("t#{}P#{}#{}", publication.place.tenant, publication.place.inbox, post.id));
-  row.set(kSort, kPostSort).set(kPostId, post.id).set(kState, name_of(post.state));
-  row.set("everyone", post.everyone).set(kCount, post.count).set(kDone, post.done);
-  row.set("category", content.category).set("sender", content.sender).set("label", content.label);
-  row.set("host_system_id", content.host_system_id).set("group", content.group);
-  row.set("received", content.received).set("expires", content.expires).set("optin", content.opt_in);
-  if (!post.key.empty()) row.set(kKey, post.key).set(kFingerprint, publication.fingerprint);
-  if (post.deliver_at) row.set(kDeliverAt, epoch_milliseconds(*post.deliver_at));
-  // Of what is delivered at once the messages have it.
-  if (post.state != PostState::done)
-    row.set_with(kPostMessage, [&](std::string& out) { out.append(content.message); });
-  if (publication.users.size() <= kFew)
-    row.set(kUids, list_value(publication.users));
-  else
-    row.set(kParts, (publication.users.size() + kUsersInPart - 1) / kUsersInPart);
-  row.set(kRemovePost, content.expires + kGrace.count());
-  return row;
-}
-
-Async<std::optional<Posts::Row>> Posts::load(Place place, std::string id) {
+Async<std::optional<PostRow>> Posts::load(Place place, std::string id) {
   TABELLA_CO_ASSIGN(const auto found, co_await store_.get_item(
-                                          {.table = table_, .key = key_of(place, id), .consistent = true}));
+                                          {.table = table_, .key = post_key(place, id), .consistent = true}));
   if (!found.item) co_return std::nullopt;
-  const auto& row = *found.item;
-  Row loaded;
-  loaded.post = {.id = id,
-                 .state = post_state(store::text_of(row, kState)),
-                 .everyone = store::flag_of(row, "everyone"),
-                 .count = store::number_of(row, kCount),
-                 .done = store::number_of(row, kDone),
-                 .key = store::text_of(row, kKey)};
-  if (row.find(kDeliverAt)) loaded.post.deliver_at = time_at(store::number_of(row, kDeliverAt));
-  loaded.content = {.id = id,
-                    .category = store::text_of(row, "category"),
-                    .everyone = loaded.post.everyone,
-                    .sender = store::text_of(row, "sender"),
-                    .label = store::text_of(row, "label"),
-                    .host_system_id = store::text_of(row, "host_system_id"),
-                    .received = store::number_of(row, "received"),
-                    .expires = store::number_of(row, "expires"),
-                    .group = store::text_of(row, "group"),
-                    .opt_in = store::flag_of(row, "optin")};
-  if (const auto message = row.find(kPostMessage)) loaded.content.message = std::string(message->bytes());
-  loaded.users = texts_of(row, kUids);
-  loaded.parts = store::number_of(row, kParts);
-  loaded.fingerprint = store::text_of(row, kFingerprint);
-  co_return loaded;
+  co_return read_post(id, *found.item);
 }
 
 Async<std::optional<Post>> Posts::find(Place place, std::string id) {
@@ -214,8 +91,11 @@ Async<Published> Posts::publish(Publication publication) {
             .count = static_cast<int64_t>(publication.users.size()),
             .key = publication.key,
             .deliver_at = publication.deliver_at};
-  if (!later && publication.users.size() <= kFew)
-    co_return co_await publish_now(std::move(publication), std::move(post));
+  const bool gathered = publication.gathered_for.count() > 0 && !content.everyone;
+  if (gathered)
+    content.gathered_until = epoch_milliseconds(Digests::end_of_window(at, publication.gathered_for));
+  if (!later && !gathered && publication.users.size() <= kFew)
+    co_return co_await publish_now(std::move(publication), std::move(post), {});
   post.state = later ? PostState::scheduled : PostState::sending;
   co_return co_await publish_later(std::move(publication), std::move(post));
 }
@@ -225,13 +105,14 @@ std::vector<store::TransactWrite> Posts::records(const Publication& publication,
   const auto& place = publication.place;
   const auto remove = publication.content.expires + kGrace.count();
   std::vector<store::TransactWrite> writes;
-  writes.push_back(store::Put(table_, to_row(publication, post)).when(store::absent(kPartition)));
+  writes.push_back(
+      store::Put(table_, to_row(place, row_of(publication, post))).when(store::absent(kPartition)));
   if (!post.key.empty())
     writes.push_back(store::Put(table_, store::Row()
                                             .set(kPartition, key_partition(place, post.key))
                                             .set(kSort, kPostSort)
                                             .set(kPostId, post.id)
-                                            .set(kFingerprint, publication.fingerprint)
+                                            .set(kPostFingerprint, publication.fingerprint)
                                             .set(kRemovePost, remove))
                          .when(store::absent(kPartition)));
   if (!publication.content.group.empty())
@@ -245,52 +126,81 @@ std::vector<store::TransactWrite> Posts::records(const Publication& publication,
 
 // What is carried out by a timer is delivered only while nobody has taken it back.
 store::TransactWrite Posts::still_sending(const Place& place, std::string_view id) const {
-  return store::Check(table_, key_of(place, id)).when(store::equals(kState, name_of(PostState::sending)));
+  return store::Check(table_, post_key(place, id))
+      .when(store::equals(kPostState, name_of(PostState::sending)));
 }
 
-std::vector<store::TransactWrite> Posts::arrival(const Box& box, const Content& content,
-                                                 int64_t sequence) const {
-  const auto now = clock_.now();
-  const auto tally = one_more(content.everyone);
-  std::vector<store::TransactWrite> writes;
-  writes.push_back(store::Put(table_, message_row(box, content, sequence, epoch_milliseconds(now)))
-                       .when(store::absent(kPartition)));
-  auto all = arrival_update(table_, box, tally, sequence, now);
-  if (!content.everyone) all.when(bell_is_on(content));
-  writes.push_back(std::move(all));
-  if (!content.category.empty()) writes.push_back(category_update(table_, box, content.category, tally));
-  return writes;
+// The digest of one user's messages.
+Async<bool> Posts::publish_digest(Digests::Digest digest, store::TransactWrite along) {
+  Publication publication{.place = digest.box.place,
+                          .users = {digest.box.user},
+                          .content = std::move(digest.content),
+                          .channels = std::move(digest.channels)};
+  Post post{.id = publication.content.id, .count = 1};
+  TABELLA_CO_ASSIGN(const auto published,
+                    co_await publish_now(std::move(publication), std::move(post), std::move(along)));
+  co_return !published.repeated;
 }
 
-Async<Published> Posts::publish_now(Publication publication, Post post) {
+// Before it is there: what goes elsewhere is not forgotten.
+Async<void> Posts::set_channel_timers(const Place& place, const std::string& id,
+                                      const std::vector<ChannelPlan>& channels,
+                                      std::span<const std::string> users) {
+  for (const auto& plan : channels)
+    for (const auto& user : users) {
+      const auto name = fmt::format("{}#{}#{}", timer_payload(place, id), name_of(plan.channel), user);
+      // A moment later, when it is there.
+      const auto at = clock_.now() + std::max(plan.after, std::chrono::seconds(1));
+      TABELLA_CO_TRY(co_await schedule_.put({.id = fmt::format("{}#{}", kChannelTimer, name),
+                                             .kind = kChannelTimer,
+                                             .at = at,
+                                             .payload = name}));
+    }
+  co_return store::Result<void>();
+}
+
+// In one transaction with `along`, where there is something; then a post of that id is no answer that was
+// lost, or is one: who calls looks.
+Async<Published> Posts::publish_now(Publication publication, Post post,
+                                    std::optional<store::TransactWrite> along) {
   post.done = post.count;
   const auto& content = publication.content;
   std::vector<Box> boxes;
   if (content.everyone) boxes.push_back(public_box(publication.place));
   for (const auto& user : publication.users) boxes.push_back({.place = publication.place, .user = user});
+  const std::vector<std::string> everybody{""};
+  TABELLA_CO_TRY(co_await set_channel_timers(publication.place, post.id, publication.channels,
+                                             content.everyone ? everybody : publication.users));
   int64_t in_the_way = 0;
   for (int tries = 0; tries < kMostDeliveries; ++tries) {
     auto writes = records(publication, post);
+    const auto first_arrival = writes.size();
     const auto sequence = sequence_.next(in_the_way);
     for (const auto& box : boxes)
-      std::ranges::move(arrival(box, content, sequence), std::back_inserter(writes));
+      std::ranges::move(arrival(table_, box, content, sequence, clock_.now()), std::back_inserter(writes));
+    if (along) writes.push_back(*along);
     const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
     const auto& reasons = made ? std::vector<store::CancellationReason>() : made.error().reasons;
     const bool there = !reasons.empty() && store::failed_its_condition(reasons[0]);
     // The post is there: of ours the answer was lost.
     if (made || there) {
       for (const auto& box : boxes) changed_(box.partition());
-      co_return Published{.post = std::move(post)};
+      co_return Published{.post = std::move(post), .repeated = along && !made};
     }
+    if (along && !reasons.empty() && store::failed_its_condition(reasons.back()))
+      co_return std::unexpected(made.error());
     if (!post.key.empty() && reasons.size() > 1 && store::failed_its_condition(reasons[1]))
       co_return co_await repeated(publication, made.error());
     if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
     in_the_way = std::max(in_the_way, sequence_in_the_way(made.error()));
     // Who has switched the bell off is left out.
-    std::erase_if(boxes, [&](const Box& box) { return does_not_want(made.error(), box, content); });
+    size_t first = first_arrival;
+    std::erase_if(boxes, [&](const Box&) {
+      return does_not_want(made.error(), std::exchange(first, first + writes_of_arrival(content)), content);
+    });
     co_await pause_before(tries);
   }
-  co_return std::unexpected(busy());
+  co_return std::unexpected(too_busy_to_publish());
 }
 
 Async<Published> Posts::repeated(const Publication& publication, const store::Error& failed) {
@@ -302,7 +212,7 @@ Async<Published> Posts::repeated(const Publication& publication, const store::Er
                                            .set(kSort, kPostSort),
                                 .consistent = true}));
   if (!found.item) co_return std::unexpected(failed);
-  if (store::text_of(*found.item, kFingerprint) != publication.fingerprint)
+  if (store::text_of(*found.item, kPostFingerprint) != publication.fingerprint)
     co_return store::fail(store::ErrorCode::idempotent_parameter_mismatch,
                           "this key was used for another message; take a new one");
   TABELLA_CO_ASSIGN(auto row, co_await load(publication.place, store::text_of(*found.item, kPostId)));
@@ -327,12 +237,8 @@ Async<Published> Posts::publish_later(Publication publication, Post post) {
     const std::span<const std::string> users(publication.users);
     for (size_t from = 0; from < users.size(); from += kUsersInPart) {
       const auto some = users.subspan(from, std::min(kUsersInPart, users.size() - from));
-      parts.push_back(
-          {.item = store::Row()
-                       .set(kPartition, fmt::format("t#{}P#{}#{}", place.tenant, place.inbox, post.id))
-                       .set(kSort, part_sort(static_cast<int64_t>(from / kUsersInPart)))
-                       .set(kUids, list_value(some))
-                       .set(kRemovePost, publication.content.expires + kGrace.count())});
+      parts.push_back({.item = part_row(place, post.id, static_cast<int64_t>(from / kUsersInPart), some,
+                                        publication.content.expires + kGrace.count())});
     }
     TABELLA_CO_TRY(co_await store::write_all(store_, table_, std::move(parts)));
   }
@@ -349,130 +255,10 @@ Async<Published> Posts::publish_later(Publication publication, Post post) {
     if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
     co_await pause_before(tries);
   }
-  co_return std::unexpected(busy());
+  co_return std::unexpected(too_busy_to_publish());
 }
 
-// --- carrying out
-
-awaitable<void> Posts::carry_on(const schedule::Firing& firing) {
-  const auto parts = split(firing.timer.payload, '#');
-  if (parts.size() != 3) co_return log::error("a timer of the inbox names no post: {}", firing.timer.payload);
-  const Place place{.tenant = std::string(parts[0]), .inbox = std::string(parts[1])};
-  auto row = co_await load(place, std::string(parts[2]));
-  if (!row) throw std::runtime_error(row.error().message);
-  if (!*row) {
-    if (firing.attempt < kWaitForRow) throw std::runtime_error("the post is not there yet");
-    co_return;  // it was never acknowledged
-  }
-  const auto done = (*row)->post.state == PostState::redacted ? co_await carry_out_redaction(place, **row)
-                                                              : co_await carry_out(place, std::move(**row));
-  if (!done) throw std::runtime_error(done.error().message);
-}
-
-Async<bool> Posts::move(const Place& place, const std::string& id, PostState from, PostState to) {
-  co_return store::was_made(co_await store_.update_item(store::Update(table_, key_of(place, id))
-                                                            .set(kState, name_of(to))
-                                                            .when(store::equals(kState, name_of(from)))));
-}
-
-Async<std::vector<std::string>> Posts::users_of(const Place& place, const Row& row, int64_t part) {
-  if (row.parts == 0) co_return row.users;
-  auto key = store::Row()
-                 .set(kPartition, fmt::format("t#{}P#{}#{}", place.tenant, place.inbox, row.post.id))
-                 .set(kSort, part_sort(part));
-  TABELLA_CO_ASSIGN(const auto found,
-                    co_await store_.get_item({.table = table_, .key = std::move(key), .consistent = true}));
-  co_return found.item ? texts_of(*found.item, kUids) : std::vector<std::string>();
-}
-
-Async<void> Posts::carry_out(const Place& place, Row row) {
-  auto& post = row.post;
-  if (post.state == PostState::scheduled) {
-    TABELLA_CO_ASSIGN(const bool begun,
-                      co_await move(place, post.id, PostState::scheduled, PostState::sending));
-    // Or it has begun already, and nobody knows: of that the answer was lost.
-    if (!begun) {
-      TABELLA_CO_ASSIGN(auto again, co_await load(place, post.id));
-      if (!again) co_return store::Result<void>();
-      row = std::move(*again);
-    } else {
-      post.state = PostState::sending;
-    }
-  }
-  if (post.state != PostState::sending) co_return store::Result<void>();
-  if (post.everyone) {
-    TABELLA_CO_TRY(co_await deliver_to(public_box(place), row.content));
-  } else {
-    const auto parts = std::max<int64_t>(row.parts, 1);
-    for (auto part = post.done / static_cast<int64_t>(kUsersInPart); part < parts; ++part) {
-      TABELLA_CO_ASSIGN(const auto users, co_await users_of(place, row, part));
-      TABELLA_CO_TRY(co_await deliver(place, row.content, users));
-      post.done = part * static_cast<int64_t>(kUsersInPart) + static_cast<int64_t>(users.size());
-      const auto noted =
-          co_await store_.update_item(store::Update(table_, key_of(place, post.id))
-                                          .set(kDone, post.done)
-                                          .when(store::equals(kState, name_of(PostState::sending))));
-      // Redacted meanwhile: that takes back what was delivered, and goes on from there.
-      if (!noted && store::failed_its_condition(noted.error())) co_return store::Result<void>();
-      TABELLA_CO_TRY(noted);
-    }
-  }
-  TABELLA_CO_TRY(co_await move(place, post.id, PostState::sending, PostState::done));
-  co_return store::Result<void>();
-}
-
-// Several users in one transaction; where something stands in the way of one, each by himself.
-Async<void> Posts::deliver(const Place& place, const Content& content, std::span<const std::string> users) {
-  const size_t each = content.category.empty() ? 2 : 3;
-  const size_t at_once = 90 / each;
-  while (!users.empty()) {
-    const auto some = users.first(std::min(at_once, users.size()));
-    users = users.subspan(some.size());
-    std::vector<store::TransactWrite> writes;
-    const auto sequence = sequence_.next();
-    for (const auto& user : some)
-      std::ranges::move(arrival({.place = place, .user = user}, content, sequence),
-                        std::back_inserter(writes));
-    writes.push_back(still_sending(place, content.id));
-    const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
-    for (const auto& user : some) {
-      const Box box{.place = place, .user = user};
-      if (made)
-        changed_(box.partition());
-      else
-        TABELLA_CO_TRY(co_await deliver_to(box, content));
-    }
-  }
-  co_return store::Result<void>();
-}
-
-Async<void> Posts::deliver_to(const Box& box, const Content& content) {
-  int64_t in_the_way = 0;
-  for (int tries = 0; tries < kMostDeliveries; ++tries) {
-    auto writes = arrival(box, content, sequence_.next(in_the_way));
-    writes.push_back(still_sending(box.place, content.id));
-    const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
-    const auto& reasons = made ? std::vector<store::CancellationReason>() : made.error().reasons;
-    const bool there = !reasons.empty() && store::failed_its_condition(reasons.front());
-    const bool taken_back = !reasons.empty() && store::failed_its_condition(reasons.back());
-    if (made || there || taken_back) {
-      changed_(box.partition());
-      co_return store::Result<void>();
-    }
-    if (does_not_want(made.error(), box, content)) co_return store::Result<void>();
-    if (made.error().code == store::ErrorCode::validation) {
-      // Others are not to wait for an inbox that can take no more.
-      log::error("a message cannot be delivered to {}: {}", box.partition(), made.error().message);
-      co_return store::Result<void>();
-    }
-    if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
-    in_the_way = std::max(in_the_way, sequence_in_the_way(made.error()));
-    co_await pause_before(tries);
-  }
-  co_return std::unexpected(busy());
-}
-
-// --- taking back
+// --- finding
 
 Async<std::vector<std::string>> Posts::select(Place place, Selection selection) {
   auto ids = std::move(selection.ids);
@@ -494,88 +280,6 @@ Async<std::vector<std::string>> Posts::select(Place place, Selection selection) 
     for (const auto& row : rows) ids.push_back(store::text_of(row, kSort).substr(2));
   }
   co_return ids;
-}
-
-Async<std::optional<Post>> Posts::cancel(Place place, std::string id) {
-  TABELLA_CO_TRY(co_await move(place, id, PostState::scheduled, PostState::canceled));
-  co_return co_await find(std::move(place), std::move(id));
-}
-
-Async<void> Posts::redact_broadcast(const Place& place, const std::string& id) {
-  const auto box = public_box(place);
-  for (int tries = 0; tries < kMostDeliveries; ++tries) {
-    TABELLA_CO_ASSIGN(auto found, co_await store_.get_item(
-                                      {.table = table_, .key = message_key(box, id), .consistent = true}));
-    if (!found.item) co_return store::Result<void>();
-    const auto message = read_message(std::move(*found.item));
-    if (message.state.redacted) co_return store::Result<void>();
-    const auto now = clock_.now();
-    const auto sequence = sequence_.next(message.sequence);
-    const Tally less{.published = -1};
-    auto all = arrival_update(table_, box, less, sequence, now);
-    set_redactions(all, sequence);
-    std::vector<store::TransactWrite> writes;
-    writes.push_back(
-        tombstone(table_, box, message, sequence, now).when(store::equals(kSequence, message.sequence)));
-    writes.push_back(std::move(all));
-    if (!message.state.category.empty())
-      writes.push_back(category_update(table_, box, message.state.category, less));
-    const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
-    if (made) {
-      changed_(box.partition());
-      co_return store::Result<void>();
-    }
-    if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
-    // Numbers of others may be ahead of this clock.
-    if (const auto latest = sequence_in_the_way(made.error())) sequence_.next(latest);
-    co_await pause_before(tries);
-  }
-  co_return std::unexpected(busy());
-}
-
-Async<void> Posts::redact_for(const Box& box, const std::string& id, bool broadcast) {
-  if (broadcast) {
-    TABELLA_CO_TRY(co_await boxes_.change(box, {id}, [](State& state, int64_t) { state.redacted = true; }));
-  } else {
-    TABELLA_CO_TRY(co_await boxes_.redact(box, id));
-  }
-  changed_(box.partition());
-  co_return store::Result<void>();
-}
-
-Async<void> Posts::carry_out_redaction(const Place& place, const Row& row) {
-  for (int64_t part = 0; part < std::max<int64_t>(row.parts, 1); ++part) {
-    TABELLA_CO_ASSIGN(const auto users, co_await users_of(place, row, part));
-    for (const auto& user : users)
-      TABELLA_CO_TRY(co_await redact_for({.place = place, .user = user}, row.post.id, false));
-  }
-  co_return store::Result<void>();
-}
-
-Async<bool> Posts::redact(Place place, std::string id, std::vector<std::string> users) {
-  TABELLA_CO_ASSIGN(const auto row, co_await load(place, id));
-  if (!row) co_return false;
-  if (!users.empty()) {
-    const auto state = row->post.state;
-    if (state == PostState::scheduled || state == PostState::sending)
-      co_return store::fail(store::ErrorCode::resource_in_use,
-                            "it is not delivered yet: cancel it, or redact it for all who are to get it");
-    for (const auto& user : users)
-      TABELLA_CO_TRY(co_await redact_for({.place = place, .user = user}, id, row->post.everyone));
-    co_return true;
-  }
-  // Whatever is still to be delivered of it is not; what was is taken back.
-  TABELLA_CO_TRY(co_await store_.update_item(store::Update(table_, key_of(place, id))
-                                                 .set(kState, name_of(PostState::redacted))
-                                                 .remove(kPostMessage)
-                                                 .when(store::exists(kPartition))));
-  if (row->post.everyone)
-    TABELLA_CO_TRY(co_await redact_broadcast(place, id));
-  else if (row->parts == 0 && row->post.state == PostState::done)
-    TABELLA_CO_TRY(co_await carry_out_redaction(place, *row));
-  else  // behind the delivery, should that be under way: a timer is handled once at a time
-    TABELLA_CO_TRY(co_await set_timer(place, id, clock_.now()));
-  co_return true;
 }
 
 }  // namespace tabella::inbox

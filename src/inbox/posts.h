@@ -14,7 +14,8 @@
 
 #include "base/clock.h"
 #include "inbox/boxes.h"
-#include "inbox/model.h"
+#include "inbox/digests.h"
+#include "inbox/post_row.h"
 #include "inbox/sequence.h"
 #include "schedule/schedule.h"
 #include "store/store.h"
@@ -29,19 +30,8 @@ struct Publication {
   std::string key = {};          // the same twice is one
   std::string fingerprint = {};  // of the request, where there is a key
   std::optional<TimePoint> deliver_at = {};
-};
-
-enum class PostState { scheduled, sending, done, canceled, redacted };
-std::string_view name_of(PostState state);
-
-struct Post {
-  std::string id;
-  PostState state = PostState::done;
-  bool everyone = false;
-  int64_t count = 0;  // of users
-  int64_t done = 0;   // of them
-  std::string key;
-  std::optional<TimePoint> deliver_at;
+  std::vector<ChannelPlan> channels = {};
+  std::chrono::seconds gathered_for{0};  // the length of its digest's windows; 0: it comes by itself
 };
 
 struct Published {
@@ -62,8 +52,15 @@ class Posts {
   // Called for each box that has changed, with its partition.
   using Changed = std::function<void(const std::string& partition)>;
 
-  Posts(store::Store& store, const Clock& clock, Boxes& boxes, Sequence& sequence,
-        schedule::Schedule& schedule, std::string table, Changed changed);
+  struct Parts {
+    store::Store& store;
+    const Clock& clock;
+    Boxes& boxes;
+    Sequence& sequence;
+    schedule::Schedule& schedule;
+    Digests& digests;
+  };
+  Posts(Parts parts, std::string table, Changed changed);
 
   // Who it is for at once; for more a timer does it.
   static constexpr size_t kFew = 30;
@@ -72,6 +69,8 @@ class Posts {
   // An error of the kind idempotent_parameter_mismatch: the key was used for something else.
   store::Async<Published> publish(Publication publication);
   store::Async<std::optional<Post>> find(Place place, std::string id);
+  // With what it says, where it is not delivered yet or goes elsewhere too.
+  store::Async<std::optional<PostRow>> load(Place place, std::string id);
   // The posts that are selected. Those of a group that are still there.
   store::Async<std::vector<std::string>> select(Place place, Selection selection);
   // Nothing: there is none. One that has begun goes on, as its state says.
@@ -83,36 +82,40 @@ class Posts {
   // Of timers.
   boost::asio::awaitable<void> carry_on(const schedule::Firing& firing);
   static constexpr const char* kTimer = "inbox-post";
+  // Of what goes elsewhere (channels.h): tenant#inbox#id#channel#user.
+  static constexpr const char* kChannelTimer = "inbox-channel";
 
  private:
-  struct Row;
-  store::Item key_of(const Place& place, std::string_view id) const;
-  store::Row to_row(const Publication& publication, const Post& post) const;
-  store::Async<std::optional<Row>> load(Place place, std::string id);
   std::vector<store::TransactWrite> records(const Publication& publication, const Post& post) const;
-  std::vector<store::TransactWrite> arrival(const Box& box, const Content& content, int64_t sequence) const;
-
   store::TransactWrite still_sending(const Place& place, std::string_view id) const;
 
-  store::Async<Published> publish_now(Publication publication, Post post);
+  store::Async<Published> publish_now(Publication publication, Post post,
+                                      std::optional<store::TransactWrite> along);
+  store::Async<bool> publish_digest(Digests::Digest digest, store::TransactWrite along);
+  store::Async<void> set_channel_timers(const Place& place, const std::string& id,
+                                        const std::vector<ChannelPlan>& channels,
+                                        std::span<const std::string> users);
   store::Async<Published> publish_later(Publication publication, Post post);
   store::Async<Published> repeated(const Publication& publication, const store::Error& failed);
   store::Async<void> set_timer(const Place& place, const std::string& id, TimePoint at);
 
   store::Async<void> deliver(const Place& place, const Content& content, std::span<const std::string> users);
   store::Async<void> deliver_to(const Box& box, const Content& content);
-  store::Async<void> carry_out(const Place& place, Row row);
-  store::Async<void> carry_out_redaction(const Place& place, const Row& row);
+  store::Async<void> gather_for(const Box& box, const Content& content);
+  store::Async<void> carry_out(const Place& place, PostRow row);
+  store::Async<void> carry_out_redaction(const Place& place, const PostRow& row);
   store::Async<bool> move(const Place& place, const std::string& id, PostState from, PostState to);
-  store::Async<void> redact_for(const Box& box, const std::string& id, bool broadcast);
+  store::Async<void> redact_for(const Box& box, const Content& content);
+  store::Async<void> redact_gathered(const Box& box, const Content& content);
   store::Async<void> redact_broadcast(const Place& place, const std::string& id);
-  store::Async<std::vector<std::string>> users_of(const Place& place, const Row& row, int64_t part);
+  store::Async<std::vector<std::string>> users_of(const Place& place, const PostRow& row, int64_t part);
 
   store::Store& store_;
   const Clock& clock_;
   Boxes& boxes_;
   Sequence& sequence_;
   schedule::Schedule& schedule_;
+  Digests& digests_;
   const std::string table_;
   const Changed changed_;
 };

@@ -44,8 +44,8 @@ bool BellHistory::allows(std::string_view category, int64_t arrived, bool otherw
   for (const auto name : {category, std::string_view(kAll)}) {
     const auto found = steps.find(name);
     if (found == steps.end()) continue;
-    const auto behind = std::ranges::partition_point(
-        found->second, [&](const Step& step) { return step.after < arrived; });
+    const auto behind =
+        std::ranges::partition_point(found->second, [&](const Step& step) { return step.after < arrived; });
     if (behind != found->second.begin() && std::prev(behind)->on) return *std::prev(behind)->on;
   }
   return otherwise;

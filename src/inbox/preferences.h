@@ -1,7 +1,7 @@
 // What users want to be told by which channel, by category.
 //
-// For the bell that is decided when a message arrives: what was sent while it was off stays away when it is on
-// again, and the other way round. A user's own messages are stopped by a condition on the counters' row
+// For the bell that is decided when a message arrives: what was sent while it was off stays away when it is
+// on again, and the other way round. A user's own messages are stopped by a condition on the counters' row
 // (model.h); a broadcast is one row for everybody, so each user has a history of when the bell was on.
 #pragma once
 
@@ -39,8 +39,8 @@ struct BellHistory {
   std::map<std::string, std::vector<Step>, std::less<>> steps;  // by category; each from the first on
 
   bool allows(std::string_view category, int64_t arrived, bool otherwise) const;
-  // Steps that matter for no broadcast are forgotten: `any_between(a, b)` says whether there is one behind a, up
-  // to b.
+  // Steps that matter for no broadcast are forgotten: `any_between(a, b)` says whether there is one behind a,
+  // up to b.
   void note(const std::string& category, int64_t after, std::optional<bool> on,
             const std::function<bool(int64_t, int64_t)>& any_between);
 };

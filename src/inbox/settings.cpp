@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/duration.h"
+#include "inbox/model.h"
 #include "store/batches.h"
 #include "store/rows.h"
 
@@ -22,6 +23,12 @@ constexpr const char* kDescription = "description";
 constexpr const char* kTtl = "ttl";
 constexpr const char* kSecret = "secret";
 constexpr const char* kPublicKeys = "publickeys";
+constexpr const char* kDefaultWishes = "preferences";
+constexpr const char* kSchema = "schema";
+constexpr const char* kDigests = "digests";
+constexpr const char* kEmail = "email";
+constexpr const char* kWebhook = "webhook";
+constexpr const char* kProfileSort = "su#profile";
 
 std::string tenant_partition(std::string_view tenant) { return fmt::format("t#{}", tenant); }
 store::Item tenant_key(std::string_view tenant) {
@@ -31,12 +38,33 @@ store::Item inbox_key(const Place& place) {
   return Row().set(kPartition, tenant_partition(place.tenant)).set(kSort, kInboxPrefix + place.inbox);
 }
 
+store::Item profile_key(std::string_view tenant, std::string_view user) {
+  return Row().set(kPartition, fmt::format("t#{}U#{}", tenant, user)).set(kSort, kProfileSort);
+}
+
+std::string text_in(item::ValueView map, const char* name) {
+  const auto value = map.type() == item::Type::M ? map.member(name) : std::nullopt;
+  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
+}
+std::chrono::seconds seconds_in(item::ValueView map, const char* name) {
+  const auto value = map.type() == item::Type::M ? map.member(name) : std::nullopt;
+  const bool number = value && value->type() == item::Type::N;
+  return std::chrono::seconds(number ? item::number_to_int(value->content()).value_or(0) : 0);
+}
+
+item::Value text_map(std::initializer_list<std::pair<const char*, std::string_view>> members) {
+  auto map = item::Value::map();
+  for (const auto& [name, text] : members) map.set_member(name, item::Value::string(std::string(text)));
+  return map;
+}
+
 TenantSettings read_tenant(item::ItemView row) {
   TenantSettings settings{.title = store::text_of(row, kTitle),
                           .ttl = store::text_of(row, kTtl),
                           .secret = store::text_of(row, kSecret)};
   if (const auto keys = row.find(kPublicKeys); keys && keys->type() == item::Type::L)
     for (item::Elements each(*keys); each.next();) settings.public_keys.emplace_back(each.value().content());
+  settings.wishes = read_wishes(row, kDefaultWishes);
   return settings;
 }
 
@@ -46,6 +74,18 @@ InboxSettings read_inbox(item::ItemView row) {
   if (const auto ttl = row.find(kTtl); ttl && ttl->type() == item::Type::M)
     for (item::Elements each(*ttl); each.next();)
       settings.ttl[std::string(each.name())] = std::string(each.value().content());
+  settings.wishes = read_wishes(row, kDefaultWishes);
+  settings.schema = store::text_of(row, kSchema);
+  if (const auto digests = row.find(kDigests); digests && digests->type() == item::Type::M)
+    for (item::Elements each(*digests); each.next();)
+      settings.digests[std::string(each.name())] = {.every = text_in(each.value(), "every"),
+                                                    .title = text_in(each.value(), "title")};
+  if (const auto email = row.find(kEmail))
+    settings.email = {.from = text_in(*email, "from"),
+                      .link_base = text_in(*email, "link_base"),
+                      .after = seconds_in(*email, "after")};
+  if (const auto hook = row.find(kWebhook))
+    settings.webhook = {.url = text_in(*hook, "url"), .after = seconds_in(*hook, "after")};
   return settings;
 }
 
@@ -108,6 +148,7 @@ Async<void> Settings::put(std::string tenant, TenantSettings settings) {
   store::Update update(table_, tenant_key(tenant));
   update.set("kind", "TS").set("tenant_key", tenant).set(kTitle, settings.title);
   update.set(kPublicKeys, item::Value::list(std::move(keys)));
+  update.set(kDefaultWishes, wishes_value(settings.wishes));
   if (settings.ttl.empty())
     update.remove(kTtl);
   else
@@ -123,6 +164,29 @@ Async<void> Settings::put(Place place, InboxSettings settings) {
   store::Update update(table_, inbox_key(place));
   update.set("kind", "IC").set("tenant_key", place.tenant).set("inbox_key", place.inbox);
   update.set(kTitle, settings.title).set(kDescription, settings.description).set(kTtl, ttl);
+  update.set(kDefaultWishes, wishes_value(settings.wishes));
+  if (settings.schema.empty())
+    update.remove(kSchema);
+  else
+    update.set(kSchema, settings.schema);
+  auto digests = item::Value::map();
+  for (const auto& [category, digest] : settings.digests)
+    digests.set_member(category, text_map({{"every", digest.every}, {"title", digest.title}}));
+  update.set(kDigests, digests);
+  if (settings.email) {
+    auto email = text_map({{"from", settings.email->from}, {"link_base", settings.email->link_base}});
+    email.set_member("after", item::Value::integer(settings.email->after.count()));
+    update.set(kEmail, email);
+  } else {
+    update.remove(kEmail);
+  }
+  if (settings.webhook) {
+    auto hook = text_map({{"url", settings.webhook->url}});
+    hook.set_member("after", item::Value::integer(settings.webhook->after.count()));
+    update.set(kWebhook, hook);
+  } else {
+    update.remove(kWebhook);
+  }
   TABELLA_CO_TRY(co_await store_.update_item(std::move(update)));
   forget();
   co_return store::Result<void>();
@@ -150,14 +214,44 @@ Async<std::map<std::string, InboxSettings>> Settings::inboxes(std::string tenant
   co_return all;
 }
 
-Async<std::chrono::seconds> Settings::time_to_live(Place place, std::string category) {
-  TABELLA_CO_ASSIGN(const auto found, co_await both(std::move(place)));
-  if (found.inbox)
-    for (const auto& name : {category, std::string("default")})
-      if (const auto ttl = found.inbox->ttl.find(name); ttl != found.inbox->ttl.end())
-        co_return ttl_of(ttl->second).value_or(kUsualTtl);
-  if (found.tenant && !found.tenant->ttl.empty()) co_return ttl_of(found.tenant->ttl).value_or(kUsualTtl);
-  co_return kUsualTtl;
+Async<std::optional<Profile>> Settings::profile(std::string tenant, std::string user) {
+  TABELLA_CO_ASSIGN(
+      const auto found,
+      co_await store_.get_item({.table = table_, .key = profile_key(tenant, user), .consistent = true}));
+  if (!found.item) co_return std::nullopt;
+  co_return Profile{.email = store::text_of(*found.item, kEmail),
+                    .name = store::text_of(*found.item, "name")};
+}
+
+Async<void> Settings::put(std::string tenant, std::string user, Profile profile) {
+  store::Update update(table_, profile_key(tenant, user));
+  update.set("kind", "UP").set("tenant_key", tenant).set("uid", user);
+  update.set(kEmail, profile.email).set("name", profile.name);
+  TABELLA_CO_TRY(co_await store_.update_item(std::move(update)));
+  co_return store::Result<void>();
+}
+
+Async<void> Settings::remove_profile(std::string tenant, std::string user) {
+  TABELLA_CO_TRY(co_await store_.delete_item(store::Delete(table_, profile_key(tenant, user))));
+  co_return store::Result<void>();
+}
+
+Async<Settings::Rules> Settings::rules(Place place) {
+  TABELLA_CO_ASSIGN(auto found, co_await both(std::move(place)));
+  co_return Rules{.inbox = std::move(found.inbox).value_or(InboxSettings{}),
+                  .tenant = std::move(found.tenant).value_or(TenantSettings{})};
+}
+
+std::chrono::seconds Settings::Rules::time_to_live(std::string_view category) const {
+  for (const auto name : {category, std::string_view("default")})
+    if (const auto ttl = inbox.ttl.find(name); ttl != inbox.ttl.end())
+      return ttl_of(ttl->second).value_or(kUsualTtl);
+  return tenant.ttl.empty() ? kUsualTtl : ttl_of(tenant.ttl).value_or(kUsualTtl);
+}
+
+bool Settings::Rules::wants(std::string_view category, Channel channel) const {
+  if (const auto wish = wish_of(inbox.wishes, category, channel)) return *wish;
+  return wish_of(tenant.wishes, category, channel).value_or(channel == Channel::bell);
 }
 
 }  // namespace tabella::inbox

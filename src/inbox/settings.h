@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "inbox/names.h"
+#include "inbox/preferences.h"
 #include "store/store.h"
 
 namespace tabella::inbox {
@@ -20,12 +21,41 @@ struct TenantSettings {
   // What users' tokens are signed with (user_tokens.h), sealed; empty: there is none yet.
   std::string secret;
   std::vector<std::string> public_keys;  // PEM, for tokens that the tenant signs
+  Wishes wishes;                         // of users who say nothing themselves
+};
+
+// Where messages go besides the bell.
+struct EmailSettings {
+  std::string from;
+  std::string link_base;          // what links begin with that are relative; empty: they are left out
+  std::chrono::seconds after{0};  // then, if it has not been read
+};
+struct WebhookSettings {
+  std::string url;
+  std::chrono::seconds after{0};
+};
+
+// Messages of a category are gathered, and come as one.
+struct DigestSettings {
+  std::string every;  // "1h"
+  std::string title;  // with {count} and {category}
 };
 
 struct InboxSettings {
   std::string title;
   std::string description;
-  std::map<std::string, std::string, std::less<>> ttl;  // by category, and "default"
+  std::map<std::string, std::string, std::less<>> ttl;         // by category, and "default"
+  Wishes wishes;                                               // before the tenant's
+  std::string schema;                                          // of messages (schema.h), as JSON; empty: none
+  std::map<std::string, DigestSettings, std::less<>> digests;  // by category
+  std::optional<EmailSettings> email;
+  std::optional<WebhookSettings> webhook;
+};
+
+// What is known of a user, for all of the tenant's inboxes.
+struct Profile {
+  std::string email;
+  std::string name;
 };
 
 inline constexpr std::chrono::seconds kLongestTtl = std::chrono::days{730};
@@ -49,8 +79,20 @@ class Settings {
   store::Async<std::string> put_secret(std::string tenant, std::string secret);
   store::Async<std::map<std::string, InboxSettings>> inboxes(std::string tenant);
 
-  // For how long a message is kept: by its category, its inbox, its tenant, or as usual.
-  store::Async<std::chrono::seconds> time_to_live(Place place, std::string category);
+  store::Async<std::optional<Profile>> profile(std::string tenant, std::string user);
+  store::Async<void> put(std::string tenant, std::string user, Profile profile);
+  store::Async<void> remove_profile(std::string tenant, std::string user);
+
+  // What holds for messages of an inbox: its own settings, and those of its tenant behind them.
+  struct Rules {
+    InboxSettings inbox;
+    TenantSettings tenant;
+
+    std::chrono::seconds time_to_live(std::string_view category) const;
+    // Of a user who says nothing himself. The bell is on where nobody says anything, the others are off.
+    bool wants(std::string_view category, Channel channel) const;
+  };
+  store::Async<Rules> rules(Place place);
 
  private:
   struct Both {

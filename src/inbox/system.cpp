@@ -8,13 +8,29 @@ namespace {
 
 // What the system is made of, in the order in which one needs the other.
 struct Running {
-  Running(house::House& house, const std::string& table)
+  Running(house::House& house, const std::string& table, SendEmail send_email)
       : sequence(house.clock),
         settings(house.store, house.clock, table),
+        keys(settings, house.secrets),
         broadcasts(house.store, house.clock, table),
         boxes(house.store, house.clock, broadcasts, sequence, table),
-        posts(house.store, house.clock, boxes, sequence, house.schedule(), table, changed()),
-        snoozes(boxes, house.schedule(), changed()) {}
+        digests(house.store, house.clock, settings, house.schedule(), table),
+        posts({.store = house.store,
+               .clock = house.clock,
+               .boxes = boxes,
+               .sequence = sequence,
+               .schedule = house.schedule(),
+               .digests = digests},
+              table, changed()),
+        snoozes(boxes, house.schedule(), changed()),
+        channels({.settings = settings,
+                  .boxes = boxes,
+                  .posts = posts,
+                  .keys = keys,
+                  .schedule = house.schedule(),
+                  .outbound = house.outbound,
+                  .clock = house.clock},
+                 std::move(send_email)) {}
 
   std::function<void(const std::string&)> changed() {
     return [this](const std::string& partition) { news.tell(partition); };
@@ -23,14 +39,19 @@ struct Running {
   News news;
   Sequence sequence;
   Settings settings;
+  TenantKeys keys;
   Broadcasts broadcasts;
   Boxes boxes;
+  Digests digests;
   Posts posts;
   Snoozes snoozes;
+  Channels channels;
 };
 
 class InboxSystem final : public house::System {
  public:
+  explicit InboxSystem(std::function<SendEmail()> send_email) : send_email_(std::move(send_email)) {}
+
   std::string_view name() const override { return "inbox"; }
   std::string_view summary() const override {
     return "keeps the notifications of a product's users, with exact counts (REST, server-sent events)";
@@ -47,13 +68,15 @@ class InboxSystem final : public house::System {
 
   void start(house::House& house) override {
     const auto table = house.table_prefix + table_;
-    running_ = std::make_unique<Running>(house, table);
+    running_ = std::make_unique<Running>(house, table, send_email_());
     api_ = std::make_unique<Api>(Api::Parts{.settings = running_->settings,
                                             .boxes = running_->boxes,
                                             .posts = running_->posts,
                                             .snoozes = running_->snoozes,
                                             .news = running_->news,
-                                            .secrets = house.secrets,
+                                            .keys = running_->keys,
+                                            .channels = running_->channels,
+                                            .outbound = house.outbound,
                                             .clock = house.clock});
     if (!house.shared) return;
     house.add_worker().run(
@@ -62,12 +85,14 @@ class InboxSystem final : public house::System {
   void write_metrics(metrics::Exposition& out) const override {
     out.gauge("tabella_inbox_live_readers", "Answers that wait for messages",
               static_cast<double>(running_->news.waiting()));
+    running_->channels.write_metrics(out);
   }
   void stop_waiting() override {
     if (running_) running_->news.stop();
   }
 
  private:
+  const std::function<SendEmail()> send_email_;
   std::string table_ = "tabella-inbox";
   std::unique_ptr<Running> running_;
   std::unique_ptr<Api> api_;
@@ -75,6 +100,8 @@ class InboxSystem final : public house::System {
 
 }  // namespace
 
-std::unique_ptr<house::System> make_system() { return std::make_unique<InboxSystem>(); }
+std::unique_ptr<house::System> make_system(std::function<SendEmail()> send_email) {
+  return std::make_unique<InboxSystem>(std::move(send_email));
+}
 
 }  // namespace tabella::inbox

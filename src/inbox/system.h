@@ -1,12 +1,18 @@
 // The inbox as a system of the house.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "house/system.h"
+#include "inbox/channels.h"
 
 namespace tabella::inbox {
 
-std::unique_ptr<house::System> make_system();
+// `send_email` says, once all systems before this one are started, who sends emails; an empty one if nobody
+// does.
+std::unique_ptr<house::System> make_system(std::function<SendEmail()> send_email = [] {
+  return SendEmail();
+});
 
 }  // namespace tabella::inbox

@@ -36,6 +36,9 @@ class Api {
   using Routes = house::Routes<Api>;
   static void add_routes(Routes routes, size_t max_body);
 
+  // Takes one email, as POST /outbox/emails has it; for other systems of the process.
+  store::Async<void> take(std::string json);
+
  private:
   using Task = boost::asio::awaitable<void>;
   using Call = net::Call;

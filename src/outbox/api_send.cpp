@@ -16,13 +16,6 @@ namespace {
 
 constexpr size_t kMostAtOnce = 1000;
 
-// In the shape of a UUID, the same for the same text.
-std::string uuid_from(std::string_view text) {
-  const auto hex = to_hex(sha256(text));
-  return fmt::format("{}-{}-8{}-8{}-{}", hex.substr(0, 8), hex.substr(8, 4), hex.substr(13, 3),
-                     hex.substr(17, 3), hex.substr(20, 12));
-}
-
 bool is_senders_fault(const store::Error& error) { return error.code == store::ErrorCode::validation; }
 
 }  // namespace
@@ -128,6 +121,16 @@ Async<Api::Sent> Api::send_one(JsonValue value, std::string otherwise_id) {
     sent.error = fmt::format("there is an email with the id {} already", sent.id);
   }
   co_return sent;
+}
+
+// Of one that was taken before, it stays as it is.
+Async<void> Api::take(std::string json) {
+  JsonDocument document;
+  const auto value = document.parse(json);
+  if (!value) co_return store::refuse("an email is a JSON object");
+  TABELLA_CO_ASSIGN(const auto sent, co_await send_one(*value, make_uuid()));
+  if (!sent.error.empty() && !sent.duplicate) co_return store::refuse(sent.error);
+  co_return store::Result<>{};
 }
 
 // What can be composed at once is; what needs something fetched, and all where there is a folder, is composed

@@ -193,7 +193,8 @@ struct Parts {
 
 class OutboxSystem final : public house::System {
  public:
-  explicit OutboxSystem(std::function<Capture()> capture) : capture_(std::move(capture)) {}
+  OutboxSystem(std::function<Capture()> capture, std::shared_ptr<Handover> handover)
+      : capture_(std::move(capture)), handover_(std::move(handover)) {}
 
   std::string_view name() const override { return "outbox"; }
   std::string_view summary() const override {
@@ -223,6 +224,7 @@ class OutboxSystem final : public house::System {
   void clean_database(house::House& house);
 
   const std::function<Capture()> capture_;
+  const std::shared_ptr<Handover> handover_;  // null: nobody hands emails over
   Options options_;
   std::shared_ptr<Parts> parts_;
   std::unique_ptr<Api> api_;
@@ -247,6 +249,7 @@ void OutboxSystem::start(house::House& house) {
                                           .long_work = house.long_work,
                                           .max_size = options_.max_size,
                                           .stale = options_.stale});
+  if (handover_) handover_->send = [this](std::string json) { return api_->take(std::move(json)); };
   ses_ = std::make_unique<SesApi>(parts.outbox, parts.composer, house.long_work, options_.max_size);
   follow_tables(house);
   listen(house);
@@ -347,8 +350,9 @@ void OutboxSystem::stop(std::chrono::milliseconds grace) {
 
 }  // namespace
 
-std::unique_ptr<house::System> make_system(std::function<Capture()> capture) {
-  return std::make_unique<OutboxSystem>(std::move(capture));
+std::unique_ptr<house::System> make_system(std::function<Capture()> capture,
+                                           std::shared_ptr<Handover> handover) {
+  return std::make_unique<OutboxSystem>(std::move(capture), std::move(handover));
 }
 
 }  // namespace tabella::outbox

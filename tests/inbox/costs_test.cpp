@@ -59,7 +59,16 @@ class InboxCosts : public testing::Test {
   Broadcasts broadcasts_{store_, clock_, "inbox"};
   Boxes boxes_{store_, clock_, broadcasts_, sequence_, "inbox"};
   schedule::Schedule schedule_{engine_, clock_, {.table = "timers"}};
-  Posts posts_{store_, clock_, boxes_, sequence_, schedule_, "inbox", [](const std::string&) {}};
+  Settings settings_{store_, clock_, "inbox"};
+  Digests digests_{store_, clock_, settings_, schedule_, "inbox"};
+  Posts posts_{{.store = store_,
+                .clock = clock_,
+                .boxes = boxes_,
+                .sequence = sequence_,
+                .schedule = schedule_,
+                .digests = digests_},
+               "inbox",
+               [](const std::string&) {}};
 };
 
 TEST_F(InboxCosts, PublishingIsOneRequest) {

@@ -106,8 +106,16 @@ class InboxModel : public testing::TestWithParam<Mode> {
           sequence(clock),
           broadcasts(store, clock, "inbox"),
           boxes(store, clock, broadcasts, sequence, "inbox"),
+          settings(store, clock, "inbox"),
           schedule(behind, clock, {.table = "timers"}),
-          posts(store, clock, boxes, sequence, schedule, "inbox", [](const std::string&) {}),
+          digests(store, clock, settings, schedule, "inbox"),
+          posts({.store = store,
+                 .clock = clock,
+                 .boxes = boxes,
+                 .sequence = sequence,
+                 .schedule = schedule,
+                 .digests = digests},
+                "inbox", [](const std::string&) {}),
           snoozes(boxes, schedule, [](const std::string&) {}) {}
     boost::asio::awaitable<void> carry_on(const schedule::Firing& firing) { return posts.carry_on(firing); }
     boost::asio::awaitable<void> wake(const schedule::Firing& firing) { return snoozes.wake(firing); }
@@ -116,7 +124,9 @@ class InboxModel : public testing::TestWithParam<Mode> {
     Sequence sequence;
     Broadcasts broadcasts;
     Boxes boxes;
+    Settings settings;
     schedule::Schedule schedule;
+    Digests digests;
     Posts posts;
     Snoozes snoozes;
   };

@@ -1,0 +1,254 @@
+#include "inbox/digests.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/checksum.h"
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "inbox/sequence.h"
+
+namespace tabella::inbox {
+
+using boost::asio::awaitable;
+using store::Async;
+
+namespace {
+
+constexpr const char* kDigestTimer = "inbox-digest";
+constexpr const char* kGathered = "n";
+constexpr const char* kVersion = "v";
+constexpr const char* kItemPrefix = "i#";
+constexpr int64_t kMostInRow = 200;
+constexpr size_t kMostShown = 50;
+constexpr int kMostVersions = 20;  // of a digest: each after the one before it was published
+// What is kept of each.
+constexpr size_t kMostTitle = 200;
+constexpr size_t kMostBody = 500;
+constexpr size_t kMostLink = 500;
+constexpr const char* kUsualTitle = "{count} new: {category}";
+
+store::Item digest_key(const Box& box, std::string_view category, int64_t end, int part) {
+  return store::Row()
+      .set(kPartition, box.partition())
+      .set(kSort, fmt::format("d#{}#{}#{}", end, category, part));
+}
+
+// The same whoever asks: a message that is redacted is looked for there.
+std::string digest_id(const Box& box, std::string_view category, int64_t end, int part, int version) {
+  const auto hash = sha256(fmt::format("{}#{}#{}#{}#{}", box.partition(), category, end, part, version));
+  uint64_t bits = 0;
+  for (const char c : hash.substr(0, 8)) bits = bits << 8 | static_cast<unsigned char>(c);
+  return make_message_id(end * 1000, bits);
+}
+
+std::string text_of_member(item::ValueView map, const char* name) {
+  const auto value = map.type() == item::Type::M ? map.member(name) : std::nullopt;
+  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
+}
+
+std::string shortened(std::string text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most) + "…";
+}
+
+item::Value gathered_item(const Content& content) {
+  const item::ValueView message{std::string_view(content.message)};
+  auto map = item::Value::map();
+  map.set_member("title", item::Value::string(shortened(text_of_member(message, "title"), kMostTitle)));
+  if (auto body = text_of_member(message, "body"); !body.empty())
+    map.set_member("body", item::Value::string(shortened(std::move(body), kMostBody)));
+  // A link that is cut off leads nowhere.
+  if (auto link = text_of_member(message, "cta_uri"); !link.empty() && link.size() <= kMostLink)
+    map.set_member("cta_uri", item::Value::string(std::move(link)));
+  if (!content.sender.empty())
+    map.set_member("sender", item::Value::string(shortened(content.sender, kMostTitle)));
+  return map;
+}
+
+std::string filled(std::string text, int64_t count, std::string_view category) {
+  for (const auto& [name, value] :
+       {std::pair<std::string_view, std::string>{"{count}", std::to_string(count)},
+        {"{category}", std::string(category)}})
+    for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size())
+      text.replace(at, name.size(), value);
+  return text;
+}
+
+// One alone is what it was; of several their number, and the newest of them.
+item::Value digest_message(std::vector<std::pair<std::string, item::Value>> items, int64_t count,
+                           const std::string& title, std::string_view category) {
+  auto message = count == 1 ? items.front().second : item::Value::map();
+  if (count > 1) message.set_member("title", item::Value::string(filled(title, count, category)));
+  auto digest = item::Value::map();
+  digest.set_member("count", item::Value::integer(count));
+  std::vector<item::Value> list;
+  for (auto& [id, one] : items) {
+    if (list.size() == kMostShown) break;
+    one.set_member("id", item::Value::string(id));
+    list.push_back(std::move(one));
+  }
+  digest.set_member("items", item::Value::list(std::move(list)));
+  digest.set_member("heading", item::Value::string(title));
+  digest.set_member("category", item::Value::string(std::string(category)));
+  message.set_member("digest", std::move(digest));
+  return message;
+}
+
+// The newest first.
+std::vector<std::pair<std::string, item::Value>> gathered_items(item::ItemView row) {
+  std::vector<std::pair<std::string, item::Value>> items;
+  for (item::Attributes each(row); each.next();)
+    if (each.name().starts_with(kItemPrefix))
+      items.emplace_back(each.name().substr(2), item::Value::decode(each.value()));
+  std::ranges::sort(items, [](const auto& a, const auto& b) { return a.first > b.first; });
+  return items;
+}
+
+}  // namespace
+
+Digests::Digests(store::Store& store, const Clock& clock, Settings& settings, schedule::Schedule& schedule,
+                 std::string table)
+    : store_(store), clock_(clock), settings_(settings), schedule_(schedule), table_(std::move(table)) {
+  schedule_.on(kDigestTimer, [this](const schedule::Firing& firing) { return carry_out(firing); });
+}
+
+TimePoint Digests::end_of_window(TimePoint at, std::chrono::seconds every) {
+  const auto length = every.count() * 1000;
+  return time_at((epoch_milliseconds(at) / length + 1) * length);
+}
+
+Async<void> Digests::set_timer(const Box& box, const Content& content, int part) {
+  const auto end = content.gathered_until;
+  const auto name = fmt::format("{}#{}#{}#{}#{}#{}", box.place.tenant, box.place.inbox, box.user,
+                                content.category, end, part);
+  return schedule_.put({.id = fmt::format("{}#{}", kDigestTimer, name),
+                        .kind = kDigestTimer,
+                        .at = std::max(time_at(end), clock_.now() + std::chrono::seconds(1)),
+                        .payload = name});
+}
+
+store::Update Digests::gathering(const Box& box, const Content& content, int part) const {
+  const auto attribute = kItemPrefix + content.id;
+  store::Update update(table_, digest_key(box, content.category, content.gathered_until, part));
+  update.set_if_absent(attribute, gathered_item(content))
+      .set_if_absent("removeat", content.expires + kGrace.count())
+      .add(kGathered, 1)
+      .add(kVersion, 1)
+      .when(store::exists(attribute) || store::absent(kGathered) || store::less(kGathered, kMostInRow));
+  return update;
+}
+
+Async<bool> Digests::is_there(const store::Item& key) {
+  TABELLA_CO_ASSIGN(const auto found,
+                    co_await store_.get_item({.table = table_, .key = key, .consistent = true}));
+  co_return found.item.has_value();
+}
+
+Async<std::vector<std::string>> Digests::take_out(const Box& box, const Content& content) {
+  const auto end = content.gathered_until;
+  std::vector<std::string> published;
+  for (int part = 0; part < kMostParts; ++part) {
+    auto key = digest_key(box, content.category, end, part);
+    TABELLA_CO_ASSIGN(const bool gathers, co_await is_there(key));
+    if (gathers) {
+      store::Update update(table_, key);
+      update.remove(kItemPrefix + content.id).add(kVersion, 1).when(store::exists(kPartition));
+      // Or it was published just now.
+      const auto removed = co_await store_.update_item(std::move(update));
+      if (!removed && removed.error().code != store::ErrorCode::conditional_check_failed)
+        co_return std::unexpected(removed.error());
+    }
+    int version = 0;
+    for (; version < kMostVersions; ++version) {
+      auto id = digest_id(box, content.category, end, part, version);
+      TABELLA_CO_ASSIGN(const bool there, co_await is_there(post_key(box.place, id)));
+      if (!there) break;
+      published.push_back(std::move(id));
+    }
+    if (!gathers && version == 0) break;
+  }
+  co_return published;
+}
+
+std::optional<item::Value> Digests::without(item::ValueView message, const std::string& id) {
+  const auto digest = message.type() == item::Type::M ? message.member("digest") : std::nullopt;
+  if (!digest) return item::Value::decode(message);
+  const auto list = digest->member("items");
+  if (!list || list->type() != item::Type::L) return item::Value::decode(message);
+  std::vector<std::pair<std::string, item::Value>> items;
+  bool found = false;
+  for (item::Elements each(*list); each.next();) {
+    auto its_id = text_of_member(each.value(), "id");
+    found = found || its_id == id;
+    if (its_id != id) items.emplace_back(std::move(its_id), item::Value::decode(each.value()));
+  }
+  if (!found) return item::Value::decode(message);
+  if (items.empty()) return {};
+  const auto count = digest->member("count");
+  const auto left = count ? item::number_to_int(count->content()).value_or(1) - 1 : 0;
+  return digest_message(std::move(items), left, text_of_member(*digest, "heading"),
+                        text_of_member(*digest, "category"));
+}
+
+awaitable<void> Digests::carry_out(const schedule::Firing& firing) {
+  const auto parts = split(firing.timer.payload, '#');
+  if (parts.size() != 6)
+    co_return log::error("a timer of the inbox names no digest: {}", firing.timer.payload);
+  const Box box{.place = {.tenant = std::string(parts[0]), .inbox = std::string(parts[1])},
+                .user = std::string(parts[2])};
+  const auto published = co_await publish(box, std::string(parts[3]), std::stoll(std::string(parts[4])),
+                                          std::stoi(std::string(parts[5])));
+  if (!published) throw std::runtime_error(published.error().message);
+}
+
+Async<void> Digests::publish(const Box& box, const std::string& category, int64_t end, int part) {
+  const auto key = digest_key(box, category, end, part);
+  TABELLA_CO_ASSIGN(const auto rules, co_await settings_.rules(box.place));
+  const auto settings = rules.inbox.digests.find(category);
+  const bool titled = settings != rules.inbox.digests.end() && !settings->second.title.empty();
+  const std::string title = titled ? settings->second.title : kUsualTitle;
+  for (int version = 0; version < kMostVersions; ++version) {
+    TABELLA_CO_ASSIGN(const auto found,
+                      co_await store_.get_item({.table = table_, .key = key, .consistent = true}));
+    if (!found.item) co_return store::Result<void>();
+    auto along =
+        store::Delete(table_, key).when(store::equals(kVersion, store::number_of(*found.item, kVersion)));
+    auto items = gathered_items(*found.item);
+    if (items.empty()) {
+      TABELLA_CO_TRY(co_await store_.delete_item(std::move(along)));
+      co_return store::Result<void>();
+    }
+    const auto now = clock_.now();
+    const auto count = static_cast<int64_t>(items.size());
+    Digest digest{.box = box, .content = {}, .channels = channel_plans(rules, category, {})};
+    digest.content = {.id = digest_id(box, category, end, part, version),
+                      .category = category,
+                      .received = epoch_milliseconds(now),
+                      .expires = epoch_milliseconds(now) / 1000 + rules.time_to_live(category).count(),
+                      .message = item::encode(digest_message(std::move(items), count, title, category)),
+                      .opt_in = !rules.wants(category, Channel::bell)};
+    TABELLA_CO_ASSIGN(const bool published, co_await publish_(std::move(digest), std::move(along)));
+    if (published) co_return store::Result<void>();
+  }
+  co_return store::fail(store::ErrorCode::unavailable, "a digest cannot be published");
+}
+
+std::vector<ChannelPlan> channel_plans(const Settings::Rules& rules, std::string_view category,
+                                       const std::vector<Channel>& asked) {
+  std::vector<ChannelPlan> plans;
+  const auto add = [&](Channel channel, std::chrono::seconds after) {
+    const bool named = std::ranges::find(asked, channel) != asked.end();
+    plans.push_back({.channel = channel, .after = after, .wanted = named || rules.wants(category, channel)});
+  };
+  if (rules.inbox.email) add(Channel::email, rules.inbox.email->after);
+  if (rules.inbox.webhook) add(Channel::webhook, rules.inbox.webhook->after);
+  return plans;
+}
+
+}  // namespace tabella::inbox

@@ -1,0 +1,111 @@
+// The parts of an inbox that need no store.
+#include <gtest/gtest.h>
+
+#include "inbox/preferences.h"
+#include "inbox/schema.h"
+
+namespace tabella::inbox {
+namespace {
+
+std::string problem(std::string_view schema) {
+  JsonDocument document;
+  return problem_with_schema(document.parse(schema).value());
+}
+
+std::string mismatch(std::string_view schema, std::string_view value) {
+  JsonDocument schemas;
+  JsonDocument values;
+  return mismatch_with_schema(schemas.parse(schema).value(), values.parse(value).value());
+}
+
+TEST(Schema, SaysWhatItDoesNotUnderstand) {
+  EXPECT_EQ(problem(R"({"type": "object", "properties": {"body": {"type": ["string", "null"]}}})"), "");
+  EXPECT_EQ(problem(R"({"tpye": "object"})"), "tpye is not known here; leave it out");
+  EXPECT_NE(problem(R"({"properties": {"a": {"type": "text"}}})"), "");
+  EXPECT_NE(problem(R"({"required": "a"})"), "");
+  EXPECT_NE(problem(R"({"pattern": "("})"), "");
+  EXPECT_NE(problem(R"({"pattern": "(a)\\1"})"), "") << "RE2 has no references to groups";
+  EXPECT_NE(problem(R"({"$ref": "#/$defs/b", "$defs": {"a": true}})"), "");
+  EXPECT_NE(problem(R"({"$ref": "https://example.com/schema"})"), "");
+  EXPECT_EQ(problem(R"({"$ref": "#/$defs/a", "$defs": {"a": true}})"), "");
+}
+
+TEST(Schema, SaysWhereAValueIsOther) {
+  constexpr const char* kOrder =
+      R"({"type": "object", "required": ["title", "order"], "additionalProperties": false,
+    "properties": {"title": {"maxLength": 5}, "order": {"type": "integer", "minimum": 1},
+                   "lines": {"items": {"$ref": "#/$defs/line"}}},
+    "$defs": {"line": {"properties": {"price": {"type": "number", "multipleOf": 0.01}}, "required": ["price"]}}})";
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "Größe", "order": 1, "lines": [{"price": 0.07}]})"), "");
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "x"})"), "order: is missing");
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "longer", "order": 1})"), "title: is longer than 5 characters");
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "x", "order": 0})"), "order: is less than 1");
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "x", "order": 1.5})"), "order: expected integer");
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "x", "order": 1, "more": 1})"), "more: is not allowed");
+  EXPECT_EQ(mismatch(kOrder, R"({"title": "x", "order": 1, "lines": [{"price": 1}, {"price": "1"}]})"),
+            "lines[1].price: expected number");
+}
+
+TEST(Schema, CombinesSchemas) {
+  EXPECT_EQ(mismatch(R"({"oneOf": [{"type": "string"}, {"const": {"a": [1, 2]}}]})", R"({"a": [1, 2.0]})"),
+            "");
+  EXPECT_NE(mismatch(R"({"oneOf": [{"type": "string"}, {"minLength": 1}]})", R"("x")"), "");
+  EXPECT_EQ(mismatch(R"({"anyOf": [{"type": "string"}, {"minLength": 1}]})", R"("x")"), "");
+  EXPECT_NE(mismatch(R"({"not": {"enum": [null, 1]}})", "null"), "");
+  EXPECT_EQ(mismatch(R"({"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": false})",
+                     R"({"a": 1, "b": 1})"),
+            "");
+  EXPECT_NE(mismatch(R"({"if": {"required": ["a"]}, "then": {"required": ["b"]}})", R"({"a": 1})"), "");
+  EXPECT_NE(
+      mismatch(R"({"prefixItems": [{"type": "string"}], "items": {"type": "number"}})", R"(["a", "b"])"), "");
+  EXPECT_EQ(mismatch(R"({"prefixItems": [{"type": "string"}], "items": {"type": "number"}})", R"(["a", 1])"),
+            "");
+  EXPECT_NE(mismatch(R"({"uniqueItems": true})", R"([{"a": 1, "b": 2}, {"b": 2, "a": 1}])"), "");
+  EXPECT_NE(mismatch(R"({"patternProperties": {"^x-": {"type": "string"}}, "additionalProperties": false})",
+                     R"({"y": 1})"),
+            "");
+  EXPECT_EQ(mismatch(R"({"patternProperties": {"^x-": {"type": "string"}}, "additionalProperties": false})",
+                     R"({"x-a": "1"})"),
+            "");
+  EXPECT_EQ(mismatch(R"({"required": ["a"]})", R"({"a": null})"), "") << "null is there";
+}
+
+TEST(Schema, EndsWhateverItIsAsked) {
+  EXPECT_NE(mismatch(R"({"$ref": "#"})", "1"), "");
+  std::string by_reference = R"({"$ref": "#/$defs/a0", "$defs": {)";
+  for (int i = 0; i < 25; ++i)
+    by_reference += "\"a" + std::to_string(i) + R"(": {"allOf": [{"$ref": "#/$defs/a)" +
+                    std::to_string(i + 1) + R"("}, {"$ref": "#/$defs/a)" + std::to_string(i + 1) + "\"}]},";
+  by_reference += R"("a25": true}})";
+  EXPECT_EQ(problem(by_reference), "");
+  EXPECT_EQ(mismatch(by_reference, "1"), "it takes too long to check");
+}
+
+TEST(BellHistory, IsThatOfEachPlaceInTheOrder) {
+  const auto always = [](int64_t, int64_t) { return true; };
+  BellHistory history;
+  EXPECT_TRUE(history.allows("news", 5, true));
+  EXPECT_FALSE(history.allows("news", 5, false));
+  history.note("news", 10, false, always);
+  history.note("news", 20, true, always);
+  history.note("*", 15, false, always);
+  EXPECT_TRUE(history.allows("news", 10, true));
+  EXPECT_FALSE(history.allows("news", 11, true));
+  EXPECT_FALSE(history.allows("news", 20, true));
+  EXPECT_TRUE(history.allows("news", 21, false));
+  EXPECT_TRUE(history.allows("orders", 15, true));
+  EXPECT_FALSE(history.allows("orders", 16, true));
+  EXPECT_FALSE(history.allows("", 16, true));
+}
+
+TEST(BellHistory, ForgetsStepsThatMatterToNothing) {
+  const auto never = [](int64_t, int64_t) { return false; };
+  BellHistory history;
+  for (int i = 0; i < 1000; ++i) history.note("news", i, i % 2 == 0, never);
+  EXPECT_EQ(history.steps.at("news").size(), 1u);
+  history.note("news", 2000, std::nullopt, never);
+  EXPECT_TRUE(history.steps.empty());
+}
+
+}  // namespace
+}  // namespace tabella::inbox
