@@ -165,6 +165,7 @@ void write_entry(std::string& out, const Entry& entry) {
   object.boolean("seen", !entry.unseen);
   if (state.read_at) object.number("readat", *state.read_at);
   object.number("arrived", state.arrived);
+  if (state.unread_at != 0) object.number("unreadat", state.unread_at);
   object.number("changed", entry.changed);
   object.boolean("archived", state.archived_at.has_value());
   if (state.snoozed_until) object.string("snoozed_until", time_text(time_at(*state.snoozed_until)));

@@ -1,9 +1,11 @@
-// Long random sequences of all that can be done with an inbox, by several users and processes, on the engine
-// and beside it on a model that counts by looking at everything. Counts and feeds are compared after each
-// step. Time passes, messages expire, rows are removed by the store's time to live, timers fire twice; in the
-// second mode answers get lost and transactions conflict.
+// Long random sequences of all that can be done with an inbox, by several users and processes, and beside it on
+// a model that counts by looking at everything. After each step counts, feeds, and what an open page knows from
+// the events that it was sent, are compared. Time passes, messages expire, rows are removed by the store's time
+// to live, timers fire twice; in the second mode answers get lost and transactions conflict, in the third
+// processes are killed in the middle of what they do, and others do it again.
 //
-// TABELLA_MODEL_STEPS and TABELLA_MODEL_SEED make it longer or other.
+// On the engine or, with CONTRACT_ON=remote_to_tabella, on another process. TABELLA_MODEL_STEPS and
+// TABELLA_MODEL_SEED make it longer or other.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -13,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "base/environment.h"
+#include "contract/subjects.h"
 #include "engine/engine.h"
 #include "inbox/boxes.h"
 #include "inbox/posts.h"
@@ -90,12 +93,57 @@ struct Model {
   }
 };
 
+// What a page holds that was sent events all along.
+struct Page {
+  struct Held {
+    int64_t arrived = 0;
+    int64_t changed = 0;
+    int64_t unread_at = 0;
+    bool everyone = false;
+    bool read = false;
+    bool seen = false;
+    bool archived = false;
+    bool snoozed = false;
+    int64_t expires = 0;
+    std::string category;
+  };
+  Mark since;
+  std::map<std::string, Held> held;
+
+  // As the bell does it (web/inbox/messages.ts).
+  void take(const Entry& entry) {
+    auto& held_one = held[entry.message->id];
+    if (held_one.changed > entry.changed) return;
+    held_one = {.arrived = entry.state.arrived,
+                .changed = entry.changed,
+                .unread_at = entry.state.unread_at,
+                .everyone = entry.state.receipt,
+                .read = !entry.unread,
+                .seen = !entry.unseen,
+                .archived = entry.state.archived_at.has_value(),
+                .snoozed = entry.state.snoozed_until.has_value(),
+                .expires = entry.message->expires,
+                .category = entry.state.category};
+  }
+  void take(const Marks& marks) {
+    for (auto& [id, one] : held) {
+      const auto covers = [&](const Mark& mark) {
+        return one.arrived <= (one.everyone ? mark.broadcast : mark.own);
+      };
+      const auto& mark = marks.read_of(one.category);
+      one.read = one.read || (covers(mark) && one.unread_at <= mark.own);
+      one.seen = one.seen || one.read || covers(marks.seen);
+    }
+  }
+};
+
+enum class Luck { good, bad, killed };
 struct Mode {
-  bool unlucky;
+  Luck luck;
   int seed;
 };
 void PrintTo(const Mode& mode, std::ostream* out) {
-  *out << (mode.unlucky ? "faults" : "plain") << mode.seed;
+  *out << (mode.luck == Luck::good ? "plain" : mode.luck == Luck::bad ? "faults" : "killed") << mode.seed;
 }
 
 class InboxModel : public testing::TestWithParam<Mode> {
@@ -133,9 +181,14 @@ class InboxModel : public testing::TestWithParam<Mode> {
 
   InboxModel()
       : random_(static_cast<unsigned>(number_from_environment("TABELLA_MODEL_SEED", 0) + GetParam().seed)) {
-    EXPECT_TRUE(run(store::prepare_tables(engine_, {plan_inbox_table("inbox"), schedule::plan("timers")},
+    if (environment_variable("CONTRACT_ON") == "remote_to_tabella") {
+      subject_ = contract::make_remote_to_tabella();
+      clock_.advance(std::chrono::duration_cast<milliseconds>(subject_->clock().now() - clock_.now()));
+    }
+    auto& behind = subject_ ? subject_->store() : engine_;
+    EXPECT_TRUE(run(store::prepare_tables(behind, {plan_inbox_table("inbox"), schedule::plan("timers")},
                                           store::Missing::create)));
-    for (int i = 0; i < 2; ++i) processes_.push_back(std::make_unique<Process>(engine_, clock_));
+    for (int i = 0; i < 2; ++i) processes_.push_back(std::make_unique<Process>(behind, clock_));
   }
 
   int any(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
@@ -148,14 +201,30 @@ class InboxModel : public testing::TestWithParam<Mode> {
   int64_t microsecond() const { return epoch_milliseconds(clock_.now()) * 1000; }
   static Box box_of(const std::string& user) { return {.place = kPlace, .user = user}; }
 
-  // Faults that pass: whoever calls is not to notice.
+  bool killed() const { return GetParam().luck == Luck::killed; }
+
+  // Faults that pass, and that whoever calls is not to notice; or processes that are killed.
   void set_faults() {
     for (auto& each : processes_)
       each->store.decide([this](test::FaultyStore::Call call) {
-        if (!GetParam().unlucky || !call.writes || any(6) > 0) return Fault::none;
+        if (killed()) return any(15) == 0 ? Fault::die : Fault::none;
+        if (GetParam().luck == Luck::good || !call.writes || any(6) > 0) return Fault::none;
         const Fault faults[] = {Fault::lose_answer, Fault::lose_request, Fault::conflict};
         return faults[any(3)];
       });
+  }
+  void end_faults() {
+    for (auto& each : processes_) each->store.decide({});
+  }
+
+  // Who calls a process that is killed calls another one, with the same.
+  template <class Call>
+  auto persist(Call call) {
+    while (true) {
+      auto result = run(call(process()));
+      if (result || !killed()) return result;
+      set_faults();
+    }
   }
 
   std::vector<std::string> some_ids(const std::string& user) {
@@ -170,7 +239,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
 
   // The user's first visit.
   void come(const std::string& user) {
-    EXPECT_TRUE(run(process().boxes.sequence_of(box_of(user))));
+    EXPECT_TRUE(persist([&](Process& by) { return by.boxes.sequence_of(box_of(user)); }));
     model_.join(user);
   }
 
@@ -180,7 +249,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
     come(user);
     const auto ids = some_ids(user);
     const auto live = model_.live(user, second());
-    auto found = run(process().boxes.change(box_of(user), ids, change)).value();
+    auto found = persist([&](Process& by) { return by.boxes.change(box_of(user), ids, change); }).value();
     std::vector<std::string> expected;
     for (const auto& id : std::set<std::string>(ids.begin(), ids.end()))
       if (live.contains(id)) {
@@ -216,17 +285,17 @@ class InboxModel : public testing::TestWithParam<Mode> {
     publication.content = {.category = sent.category, .everyone = sent.everyone, .opt_in = sent.opt_in};
     publication.content.message = item::encode(item::Value::map());
     publication.time_to_live = seconds(std::vector<int>{20, 300, 86400 * 30}[static_cast<size_t>(any(3))]);
-    if (any(3) == 0) publication.key = fmt::format("key{}", any(1000000));
+    if (killed() || any(3) == 0) publication.key = fmt::format("key{}", ++keys_);
     if (any(4) == 0) publication.content.group = fmt::format("group{}", any(5));
     if (later) publication.deliver_at = clock_.now() + seconds(1 + any(60));
     const auto at = publication.deliver_at.value_or(clock_.now());
     sent.expires = epoch_milliseconds(at) / 1000 + publication.time_to_live.count();
-    const auto published = run(process().posts.publish(publication));
+    const auto published = persist([&](Process& by) { return by.posts.publish(publication); });
     ASSERT_TRUE(published) << published.error().message;
     const auto& id = published->post.id;
-    EXPECT_FALSE(published->repeated);
+    EXPECT_TRUE(killed() || !published->repeated);
     if (!publication.key.empty() && any(2) == 0) {
-      const auto again = run(process().posts.publish(publication));
+      const auto again = persist([&](Process& by) { return by.posts.publish(publication); });
       ASSERT_TRUE(again) << again.error().message;
       EXPECT_EQ(again->post.id, id);
       EXPECT_TRUE(again->repeated);
@@ -290,8 +359,10 @@ class InboxModel : public testing::TestWithParam<Mode> {
     come(user);
     const auto at = clock_.now() + seconds(1 + any(40));
     const auto milli = epoch_milliseconds(at);
-    for (const auto& id :
-         run(process().snoozes.snooze(box_of(user), some_ids(user), time_at(milli))).value()) {
+    const auto ids = some_ids(user);
+    const auto snoozed = persist(
+        [&](Process& by) { return by.snoozes.snooze(box_of(user), ids, time_at(milli)); });
+    for (const auto& id : snoozed.value()) {
       model_.seen[user][id].snoozed_until = milli;
       snoozed_.push_back({milli, user, id});
     }
@@ -301,7 +372,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
     model_.join(user);
     const auto category =
         any(2) == 0 ? std::optional<std::string>() : one_of(std::vector<std::string>{"news", "orders"});
-    ASSERT_TRUE(run(process().boxes.mark_read(box_of(user), category)));
+    ASSERT_TRUE(persist([&](Process& by) { return by.boxes.mark_read(box_of(user), category); }));
     for (auto& [id, state] : model_.seen[user])
       if (!category || model_.sent[id].category == *category) state.read = true;
   }
@@ -309,7 +380,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
   void mark_until(const std::string& user) {
     model_.join(user);
     const auto until = clock_.now() - milliseconds(any(30'000)) + std::chrono::microseconds(900);
-    ASSERT_TRUE(run(process().boxes.mark_read_until(box_of(user), until)));
+    ASSERT_TRUE(persist([&](Process& by) { return by.boxes.mark_read_until(box_of(user), until); }));
     const auto at = until.time_since_epoch() / std::chrono::microseconds(1);
     for (auto& [id, state] : model_.seen[user])
       if (state.since <= at) state.read = true;
@@ -319,7 +390,9 @@ class InboxModel : public testing::TestWithParam<Mode> {
     model_.join(user);
     const auto category = one_of(std::vector<std::string>{"*", "news", "orders"});
     const auto on = any(3) == 0 ? std::nullopt : std::optional(any(2) == 0);
-    ASSERT_TRUE(run(process().boxes.set_wishes(box_of(user), {{category, {{Channel::bell, on}}}})));
+    ASSERT_TRUE(persist([&](Process& by) {
+      return by.boxes.set_wishes(box_of(user), {{category, {{Channel::bell, on}}}});
+    }));
     if (on)
       model_.bell[user][category] = *on;
     else
@@ -339,7 +412,10 @@ class InboxModel : public testing::TestWithParam<Mode> {
           process().posts.redact(kPlace, id, for_all ? std::vector<std::string>() : std::vector{user}));
     };
     auto redacted = redact_once();
-    while (!redacted && GetParam().unlucky) redacted = redact_once();
+    while (!redacted && GetParam().luck != Luck::good) {
+      if (killed()) set_faults();
+      redacted = redact_once();
+    }
     ASSERT_TRUE(redacted) << redacted.error().message;
     EXPECT_TRUE(*redacted);
     if (for_all) {
@@ -393,7 +469,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
       case 12: return any(3) == 0 ? mark_until(user) : redact(user);
       case 13: {
         model_.join(user);
-        ASSERT_TRUE(run(process().boxes.mark_seen(box_of(user))));
+        ASSERT_TRUE(persist([&](Process& by) { return by.boxes.mark_seen(box_of(user)); }));
         for (auto& [id, state] : model_.seen[user]) state.seen = true;
         return;
       }
@@ -472,12 +548,65 @@ class InboxModel : public testing::TestWithParam<Mode> {
     EXPECT_EQ(got, expected) << user;
   }
 
+  // What an open page of the user shows: what it was sent at first, and all that it was told since.
+  void compare_page(const std::string& user) {
+    model_.join(user);
+    auto& page = pages_[user];
+    const bool is_new = page.since.own == 0;
+    const auto changes = run(process().boxes.changes(box_of(user), page.since, is_new));
+    ASSERT_TRUE(changes) << changes.error().message;
+    if (is_new || changes->too_long_ago) {
+      page.held.clear();
+      for (const auto show : {Show::active, Show::archived, Show::snoozed}) {
+        FeedRequest request{.limit = 100, .show = show};
+        do {
+          const auto read = run(process().boxes.feed(box_of(user), request)).value();
+          for (const auto& entry : read.entries) page.take(entry);
+          request.before = read.next;
+        } while (!request.before.empty());
+      }
+    } else {
+      page.take(changes->marks);
+      for (const auto& entry : changes->entries) page.take(entry);
+      for (const auto& id : changes->removed) page.held.erase(id);
+    }
+    page.since = changes->sequence;
+    std::erase_if(page.held, [&](const auto& one) { return one.second.expires <= second(); });
+    const auto live = model_.live(user, second());
+    for (const auto& [id, held] : page.held) EXPECT_TRUE(live.contains(id)) << user << " still has " << id;
+    for (const auto& [id, state] : live) {
+      const auto held = page.held.find(id);
+      if (held == page.held.end()) {
+        ADD_FAILURE() << user << " has never heard of " << id;
+        continue;
+      }
+      EXPECT_EQ(held->second.read, state.read) << user << " " << id;
+      EXPECT_EQ(held->second.archived, state.archived) << user << " " << id;
+      EXPECT_EQ(held->second.snoozed, state.snoozed_until > 0) << user << " " << id;
+    }
+  }
+
+  // What is over for long is nothing that a step could be about.
+  void prune() {
+    std::set<std::string> gone;
+    for (const auto& [id, sent] : model_.sent)
+      if (sent.expires + 86400 * 20 < second()) gone.insert(id);
+    for (const auto& id : gone) {
+      model_.sent.erase(id);
+      for (auto& [user, his] : model_.seen) his.erase(id);
+      std::erase_if(snoozed_, [&](const Snoozed& one) { return one.id == id; });
+    }
+  }
+
   std::mt19937 random_;
   test::Folder folder_;
   ManualClock clock_;
   engine::Engine engine_{{.folder = folder_.path()}, clock_};
+  std::unique_ptr<contract::Subject> subject_;  // instead of the engine
   std::vector<std::unique_ptr<Process>> processes_;
   Model model_;
+  std::map<std::string, Page> pages_;
+  int keys_ = 0;
   struct Pending {
     TimePoint at;
     std::string id;
@@ -498,15 +627,19 @@ TEST_P(InboxModel, CountsAndFeedsAreThoseOfTheModel) {
     step();
     fire_timers();
     if (HasFailure()) break;
+    if (killed()) end_faults();
     const auto& user = one_of(kUsers);
     compare_counts(user);
     if (any(4) == 0) compare_feed(user);
+    if (any(2) == 0) compare_page(user);
+    if (i % 500 == 499) prune();
     if (HasFailure()) ADD_FAILURE() << "at step " << i;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Random, InboxModel,
-                         testing::Values(Mode{false, 1}, Mode{false, 2}, Mode{true, 3}, Mode{true, 4}));
+                         testing::Values(Mode{Luck::good, 1}, Mode{Luck::bad, 2}, Mode{Luck::bad, 3},
+                                         Mode{Luck::killed, 4}, Mode{Luck::killed, 5}));
 
 }  // namespace
 }  // namespace tabella::inbox

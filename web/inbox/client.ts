@@ -145,10 +145,10 @@ export class InboxClient extends EventTarget {
     return this.#change('read', ids, (message) => ({ ...message, read: true, seen: true }));
   }
   markUnread(ids: string[]): Promise<void> {
-    // Behind every mark, and before what the server will say of it.
+    // Behind every mark.
     const marks = this.#marks ? [this.#marks.read, ...Object.values(this.#marks.categories)] : [];
     const behind = Math.max(0, ...marks.map((mark) => mark.own)) + 1;
-    return this.#change('unread', ids, (message) => ({ ...message, read: false, changed: Math.max(message.changed, behind) }));
+    return this.#change('unread', ids, (message) => ({ ...message, read: false, unreadat: behind }));
   }
   archive(ids: string[]): Promise<void> {
     return this.#change('archive', ids, (message) => ({ ...message, archived: true }));

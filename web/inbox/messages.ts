@@ -22,6 +22,7 @@ export interface Message {
   snoozed_until?: string;
   expiredat: number; // seconds since 1970
   arrived: number; // its place in the order of changes
+  unreadat?: number; // that of when it was marked as unread again
   changed: number; // that of its last change
 }
 
@@ -96,11 +97,10 @@ export function addTally(to: Tally, tally: Tally, times: 1 | -1): Tally {
 
 const covers = (mark: Mark, message: Message) => message.arrived <= (message.public ? mark.public : mark.own);
 
-// A message as it is once marks are known that may be newer than it. One that was marked as unread behind the
-// mark has changed behind it.
+// A message as it is once marks are known that may be newer than it.
 export function withMarks(message: Message, marks: Marks): Message {
   const mark = (message.category !== undefined && marks.categories[message.category]) || marks.read;
-  const read = message.read || (covers(mark, message) && message.changed <= mark.own);
+  const read = message.read || (covers(mark, message) && (message.unreadat ?? 0) <= mark.own);
   const seen = message.seen || read || covers(marks.seen, message);
   return read === message.read && seen === message.seen ? message : { ...message, read, seen };
 }
