@@ -4,20 +4,19 @@ event on disk before they answer, and all generators are C programs on one threa
 import http.client
 import json
 import os
-import pwd
 import re
 import resource
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
-import tempfile
 import threading
 import time
 
 import mail
+import postgresql
 import servers
+from postgresql import run
 
 CONNECTIONS = 64
 ENTITIES = 1000
@@ -25,13 +24,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PAYLOAD = '{"amount":1250,"currency":"EUR","reference":"'
 PAYLOAD += "x" * (256 - len(PAYLOAD) - 2) + '"}'
 LOADERS = 8
-
-
-def run(command, **options):
-    result = subprocess.run(command, capture_output=True, text=True, **options)
-    if result.returncode != 0:
-        raise SystemExit(f"{command[0]} failed: {result.stderr or result.stdout}")
-    return result.stdout
 
 
 def generator_seconds():
@@ -198,8 +190,6 @@ class Redis(Measured):
         return count / took
 
 
-POSTGRESQL_OPTIONS = {"listen_addresses": "127.0.0.1", "max_connections": 100, "fsync": "on", "synchronous_commit": "on", "shared_buffers": "512MB",
-                      "max_wal_size": "4GB"}
 # Each connection has entities of its own, so that none has to wait for another.
 INSERT = """\\set pid random(1, {entities}) * 64 + :client_id
 INSERT INTO events SELECT :pid, highest + number, '{payload}'
@@ -207,51 +197,16 @@ INSERT INTO events SELECT :pid, highest + number, '{payload}'
 """
 
 
-class PostgreSQL(Measured):
-    """A table of events, in a cluster of its own; it does not run as root."""
+class PostgreSQL(Measured, postgresql.Cluster):
+    """A table of events."""
 
     def __init__(self, port):
-        versions = sorted(os.listdir("/usr/lib/postgresql"), key=float)
-        self.programs = os.path.join("/usr/lib/postgresql", versions[-1], "bin")
-        self.user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
-        self.folder = self.reachable_folder()
-        run([os.path.join(self.programs, "initdb"), "-D", self.folder, "-U", "bench", "-A", "trust", "-E", "UTF8", "--locale", "C"], cwd="/", **self.user)
-        options = {**POSTGRESQL_OPTIONS, "port": port, "unix_socket_directories": self.folder}
-        with open(os.path.join(self.folder, "postgresql.conf"), "a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in options.items())
-        super().__init__("PostgreSQL", port, [os.path.join(self.programs, "postgres"), "-D", self.folder], cwd="/", **self.user)
+        postgresql.Cluster.__init__(self, port)
         self.psql("CREATE TABLE events (pid bigint, seq bigint, payload text NOT NULL, PRIMARY KEY (pid, seq))")
 
-    def reachable_folder(self):
-        """Beside the others' data, unless its user cannot get there."""
-        for parent in (servers.WORK, "/var/tmp"):
-            folder = tempfile.mkdtemp(prefix="journal-postgresql-", dir=parent)
-            if not self.user:
-                return folder
-            os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
-            if subprocess.run(["test", "-w", folder], cwd="/", **self.user).returncode == 0:
-                return folder
-            os.rmdir(folder)
-        raise SystemExit("there is no folder that the user postgres can write to")
-
-    def answers(self):
-        return subprocess.run([os.path.join(self.programs, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]).returncode == 0
-
-    def psql(self, statement, **options):
-        return run([os.path.join(self.programs, "psql"), "-X", "-q", "-t", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench", "-d", "postgres",
-                    "-c", statement], **options)
-
     def drive(self, seconds, batch):
-        script = os.path.join(servers.WORK, "append.sql")
-        with open(script, "w") as file:
-            file.write(INSERT.format(entities=ENTITIES // CONNECTIONS, payload=PAYLOAD, batch=batch))
-        output = run([os.path.join(self.programs, "pgbench"), "-n", "-M", "prepared", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench",
-                      "-c", str(CONNECTIONS), "-j", "1", "-T", str(seconds), "-f", script, "postgres"])
-        done = int(re.search(r"transactions actually processed: (\d+)", output).group(1))
-        if done == 0:
-            raise SystemExit(f"PostgreSQL took nothing in {seconds} s:\n{output}")
-        rate = float(re.search(r"tps = ([\d.]+)", output).group(1))
-        return done * batch, done / rate, None
+        done, took = self.pgbench(INSERT.format(entities=ENTITIES // CONNECTIONS, payload=PAYLOAD, batch=batch), seconds, CONNECTIONS)
+        return done * batch, took, None
 
     def load_one(self, count):
         self.psql(f"INSERT INTO events SELECT 0, number, '{PAYLOAD}' FROM generate_series(1, {count}) number")
@@ -263,11 +218,6 @@ class PostgreSQL(Measured):
             subprocess.run([os.path.join(self.programs, "psql"), "-X", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench", "-d", "postgres", "-c",
                             "COPY (SELECT seq, payload FROM events WHERE pid = 0 ORDER BY seq) TO STDOUT"], stdout=nowhere, check=True)
         return count / (time.monotonic() - begun)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)  # it does not wait for its clients then
-        super().stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class InProcess:
