@@ -59,16 +59,9 @@ store::IndexDefinition local_index(const char* name, const char* sort) {
           .projection = store::ProjectionType::keys_only};
 }
 
-std::string member_text(item::ItemView row, const char* attribute, const char* member) {
-  const auto map = row.find(attribute);
-  if (!map || map->type() != item::Type::M) return {};
-  const auto value = map->member(member);
+std::string text_member_of(item::ValueView map, const char* member) {
+  const auto value = map.type() == item::Type::M ? map.member(member) : std::nullopt;
   return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
-}
-
-std::optional<int64_t> number_or_none(item::ItemView row, const char* name) {
-  if (!row.find(name)) return {};
-  return store::number_of(row, name);
 }
 
 int64_t removal_of(int64_t expires) { return expires + kGrace.count(); }
@@ -242,20 +235,42 @@ Row message_row(const Box& box, const Content& content, int64_t sequence, int64_
   return row;
 }
 
+// In one pass: looking up attributes by name walks over all those before them, each time.
 StoredMessage read_message(store::Item row) {
   StoredMessage message;
-  message.id = store::text_of(row, kSort).substr(std::string_view(kMessagePrefix).size());
-  message.sequence = store::number_of(row, kSequence);
-  message.expires = store::number_of(row, kExpires);
-  message.opt_in = store::flag_of(row, kOptIn);
-  message.state = {.receipt = store::flag_of(row, kReceipt),
-                   .category = member_text(row, kTaxonomy, kCategory),
-                   .arrived = store::number_of(row, kArrived),
-                   .unread_at = store::number_of(row, kUnreadAt),
-                   .read_at = number_or_none(row, kReadAt),
-                   .archived_at = number_or_none(row, kArchivedAt),
-                   .snoozed_until = number_or_none(row, kSnoozedUntil),
-                   .redacted = store::flag_of(row, kRedacted)};
+  auto& state = message.state;
+  const auto number = [](item::ValueView value) {
+    return value.type() == item::Type::N ? item::number_to_int(value.content()).value_or(0) : 0;
+  };
+  const auto flag = [](item::ValueView value) { return value.type() == item::Type::BOOL && value.boolean(); };
+  for (item::Attributes each(row); each.next();) {
+    const auto name = each.name();
+    const auto value = each.value();
+    if (name == kSort)
+      message.id = value.content().substr(std::string_view(kMessagePrefix).size());
+    else if (name == kSequence)
+      message.sequence = number(value);
+    else if (name == kExpires)
+      message.expires = number(value);
+    else if (name == kOptIn)
+      message.opt_in = flag(value);
+    else if (name == kReceipt)
+      state.receipt = flag(value);
+    else if (name == kArrived)
+      state.arrived = number(value);
+    else if (name == kUnreadAt)
+      state.unread_at = number(value);
+    else if (name == kReadAt)
+      state.read_at = number(value);
+    else if (name == kArchivedAt)
+      state.archived_at = number(value);
+    else if (name == kSnoozedUntil)
+      state.snoozed_until = number(value);
+    else if (name == kRedacted)
+      state.redacted = flag(value);
+    else if (name == kTaxonomy)
+      state.category = text_member_of(value, kCategory);
+  }
   message.row = std::move(row);
   return message;
 }
