@@ -6,7 +6,7 @@ seconds=$1
 corpus=build/fuzz/corpus
 run_one() {
   local name=$1 seeds=tests/fuzz/seeds/expressions
-  case $name in wire_json | answer_json | statement | smtp_session | mime | template | dsn | ses) seeds=tests/fuzz/seeds/$name ;; esac
+  case $name in wire_json | answer_json | statement | smtp_session | mime | template | dsn | ses | message_schema | user_token) seeds=tests/fuzz/seeds/$name ;; esac
   mkdir -p "$corpus/$name"
   "build/fuzz/tests/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=4096 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/$name-" "$corpus/$name" "$seeds" >"build/fuzz/$name.log" 2>&1 \
@@ -15,4 +15,4 @@ run_one() {
 }
 export -f run_one
 export seconds corpus
-printf '%s\n' wire_json answer_json condition update projection key_condition statement http_head url smtp_session mime template dsn ses | xargs -P2 -I{} bash -c 'run_one {}'
+printf '%s\n' wire_json answer_json condition update projection key_condition statement http_head url smtp_session mime template dsn ses message_schema user_token | xargs -P2 -I{} bash -c 'run_one {}'

@@ -1,8 +1,8 @@
-// Long random sequences of all that can be done with an inbox, by several users and processes, and beside it on
-// a model that counts by looking at everything. After each step counts, feeds, and what an open page knows from
-// the events that it was sent, are compared. Time passes, messages expire, rows are removed by the store's time
-// to live, timers fire twice; in the second mode answers get lost and transactions conflict, in the third
-// processes are killed in the middle of what they do, and others do it again.
+// Long random sequences of all that can be done with an inbox, by several users and processes, and beside it
+// on a model that counts by looking at everything. After each step counts, feeds, and what an open page knows
+// from the events that it was sent, are compared. Time passes, messages expire, rows are removed by the
+// store's time to live, timers fire twice; in the second mode answers get lost and transactions conflict, in
+// the third processes are killed in the middle of what they do, and others do it again.
 //
 // On the engine or, with CONTRACT_ON=remote_to_tabella, on another process. TABELLA_MODEL_STEPS and
 // TABELLA_MODEL_SEED make it longer or other.
@@ -360,8 +360,8 @@ class InboxModel : public testing::TestWithParam<Mode> {
     const auto at = clock_.now() + seconds(1 + any(40));
     const auto milli = epoch_milliseconds(at);
     const auto ids = some_ids(user);
-    const auto snoozed = persist(
-        [&](Process& by) { return by.snoozes.snooze(box_of(user), ids, time_at(milli)); });
+    const auto snoozed =
+        persist([&](Process& by) { return by.snoozes.snooze(box_of(user), ids, time_at(milli)); });
     for (const auto& id : snoozed.value()) {
       model_.seen[user][id].snoozed_until = milli;
       snoozed_.push_back({milli, user, id});
@@ -390,9 +390,8 @@ class InboxModel : public testing::TestWithParam<Mode> {
     model_.join(user);
     const auto category = one_of(std::vector<std::string>{"*", "news", "orders"});
     const auto on = any(3) == 0 ? std::nullopt : std::optional(any(2) == 0);
-    ASSERT_TRUE(persist([&](Process& by) {
-      return by.boxes.set_wishes(box_of(user), {{category, {{Channel::bell, on}}}});
-    }));
+    ASSERT_TRUE(persist(
+        [&](Process& by) { return by.boxes.set_wishes(box_of(user), {{category, {{Channel::bell, on}}}}); }));
     if (on)
       model_.bell[user][category] = *on;
     else

@@ -1,0 +1,31 @@
+// A schema and a message, a line each: both are strangers'.
+#include <cstdint>
+#include <cstdlib>
+
+#include "inbox/model.h"
+#include "inbox/schema.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tabella;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto line = text.find('\n');
+  if (line == std::string_view::npos) return 0;
+  JsonDocument schemas;
+  JsonDocument values;
+  const auto schema = schemas.parse(text.substr(0, line));
+  const auto value = values.parse(text.substr(line + 1));
+  if (!value) return 0;
+  if (schema && inbox::problem_with_schema(*schema).empty()) inbox::mismatch_with_schema(*schema, *value);
+  // What was kept of a message is what it said.
+  std::string kept;
+  if (!inbox::append_value(kept, *value, 100 * 1024)) return 0;
+  std::string shown;
+  inbox::append_plain_json(shown, item::ValueView(std::string_view(kept)));
+  JsonDocument again;
+  const auto read = again.parse(shown);
+  if (!read || read->kind() != value->kind()) {
+    // A number with a fraction of zero is written without it.
+    if (!read || !read->is_number() || !value->is_number()) std::abort();
+  }
+  return 0;
+}
