@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../mail"))
 from mail_server import BINARY, MailServer
 
 # What needs no credentials: anything more is a decision to be made here.
-FOR_ANYBODY = {("GET", "/healthz"), ("GET", "/openapi.json"), ("GET", "/login"), ("POST", "/login"), ("POST", "/logout")}
+FOR_ANYBODY = {("GET", "/healthz"), ("GET", "/openapi.json"), ("GET", "/login"), ("POST", "/login"), ("POST", "/logout"), ("GET", "/inbox.js")}
 EVIL = {"Origin": "https://evil.example"}
 
 

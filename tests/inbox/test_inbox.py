@@ -359,6 +359,8 @@ class Strangers(unittest.TestCase):
         for what in ("read", "unread", "archive", "unarchive", "snooze", "unsnooze"):
             yield "PUT", f"messages/{what}", {"ids": ["0" * 19], **({"for": "1h"} if what == "snooze" else {})}
         yield "PUT", "messages/seen", None
+        yield "GET", "preferences", None
+        yield "PUT", "preferences", {"news": {"bell": False}}
 
     def admin_routes(self):
         yield "GET", "/inbox/shop", None
@@ -371,6 +373,20 @@ class Strangers(unittest.TestCase):
         yield "GET", "/inbox/shop/bell/posts/" + "0" * 19, None
         yield "POST", "/inbox/shop/bell/messages/cancel", {"key": "x"}
         yield "DELETE", "/inbox/shop/bell/messages/redact", {"key": "x"}
+        yield "GET", "/inbox/shop/users/ann", None
+        yield "PUT", "/inbox/shop/users/ann", {"email": "evil@example.com"}
+        yield "DELETE", "/inbox/shop/users/ann", None
+
+    def test_all_routes_are_among_those_that_are_walked(self):
+        walked = {(method, path) for method, path, _ in self.admin_routes()} | {(method, "/inbox/shop/bell/" + path) for method, path, _ in self.user_routes()}
+        walked |= {("POST", "/inbox/shop/tokens/refresh"), ("GET", "/inbox.js")}  # tested by themselves
+        names = {"{tenant}": "shop", "{inbox}": "bell", "{limit}": "3", "{id}": "0" * 19, "{user}": "ann"}
+        for path, methods in json.loads(self.server.request("GET", "/openapi.json")[1])["paths"].items():
+            if path.startswith("/inbox"):
+                for name, value in names.items():
+                    path = path.replace(name, value)
+                for method in methods:
+                    self.assertIn((method.upper(), path), walked)
 
     def strangers(self):
         later, now = int(time.time()) + 600, int(time.time())
