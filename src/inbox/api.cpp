@@ -189,13 +189,14 @@ void write_counts(std::string& out, const Counts& counts) {
     if (category != kAll && tally != Tally{.read = tally.read}) write(categories.key(category), tally);
 }
 
-void write_marks(std::string& out, const Marks& marks) {
+void write_marks(std::string& out, const Marks& marks, const Mark& as_of) {
   const auto write = [](std::string& to, const Mark& mark) {
     JsonObjectWriter one(to);
     one.number("own", mark.own);
     one.number("public", mark.broadcast);
   };
   JsonObjectWriter object(out);
+  object.number("at", as_of.own);
   write(object.key("read"), marks.read);
   write(object.key("seen"), marks.seen);
   JsonObjectWriter categories(object.key("categories"));

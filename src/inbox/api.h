@@ -113,7 +113,7 @@ std::optional<Wishes> read_wishes_member(net::Call& call, net::JsonBody& body, s
 void write_wishes_member(JsonObjectWriter& out, std::string_view name, const Wishes& wishes);
 void write_entry(std::string& out, const Entry& entry);
 void write_counts(std::string& out, const Counts& counts);
-void write_marks(std::string& out, const Marks& marks);
+void write_marks(std::string& out, const Marks& marks, const Mark& as_of);
 std::string sequence_text(const Mark& mark);
 std::optional<Mark> parse_sequence(std::string_view text);
 

@@ -44,7 +44,7 @@ awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark>
   const auto subscription = parts_.news.subscribe(co_await boost::asio::this_coro::executor,
                                                   {box.partition(), public_box(box.place).partition()});
   std::string counts_sent;
-  std::string marks_sent;
+  std::optional<Marks> marks_sent;
   std::string json;
   bool was_away = since.has_value();
   while (!stream.ended() && !parts_.news.stopping()) {
@@ -59,11 +59,11 @@ awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark>
     if (!changes) co_return;  // the client comes back, and goes on where it was
     const auto id = sequence_text(changes->sequence);
     if (changes->too_long_ago && !co_await stream.send(id, "reset", "{}")) co_return;
-    json.clear();
-    write_marks(json, changes->marks);
-    if (json != marks_sent) {
+    if (marks_sent != changes->marks) {
+      json.clear();
+      write_marks(json, changes->marks, changes->sequence);
       if (!co_await stream.send(sequence_text(*since), "marks", json)) co_return;
-      marks_sent = json;
+      marks_sent = changes->marks;
     }
     // The id of each is that of what is known already, but for the last: who is cut off in between gets all
     // again.

@@ -105,7 +105,7 @@ awaitable<void> Api::answer_feed(Call& call, Box box, FeedRequest request) {
     for (const auto& entry : page->entries) write_entry(list.element(), entry);
   }
   if (!page->next.empty()) object.string("next", page->next);
-  write_marks(object.key("marks"), page->marks);
+  write_marks(object.key("marks"), page->marks, page->sequence);
   object.string("sequence", sequence_text(page->sequence));
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kMostPost = 16u << 20;  // with a hundred thousand users
 constexpr size_t kMostMessage = 100 * 1024;
 constexpr size_t kMostText = 1024;
+constexpr size_t kMostInline = 10;  // posts that are redacted before the answer
 constexpr std::chrono::milliseconds kLatest = std::chrono::days{365};
 constexpr const char* kPostExample =
     R"({"to": "ann" | ["ann", "bob"] | "everyone", "category": "orders", "message": {"title": "Shipped", "body": "…", "cta_uri": "/orders/1"}, "sender": "shop", "key": "order-1-shipped", "group": "order-1", "deliver_at": "2026-12-01T09:00:00Z", "ttl": "7d", "channels": ["email"]})";
@@ -139,7 +140,12 @@ void apply_rules(net::Call& call, const Settings::Rules& rules, const std::vecto
       call.refuse(400, "channels: what is for everyone goes to the bell and to the webhook, not by email");
     std::erase_if(publication.channels, [](const auto& plan) { return plan.channel == Channel::email; });
   }
-  if (const auto digest = rules.inbox.digests.find(content.category); digest != rules.inbox.digests.end())
+  const auto digest = rules.inbox.digests.find(content.category);
+  const bool gathered = digest != rules.inbox.digests.end() && !content.everyone;
+  if (gathered && !asked.empty())
+    call.refuse(400,
+                "channels: messages of this category come as digests; where those go the preferences say");
+  if (gathered)
     publication.gathered_for = std::chrono::duration_cast<std::chrono::seconds>(
         parse_duration(digest->second.every).value_or(std::chrono::milliseconds(0)));
 }
@@ -274,6 +280,7 @@ awaitable<void> Api::cancel_posts(Call& call) {
       std::ranges::all_of(posts, [](const Post& post) { return post.state == PostState::canceled; });
   JsonObjectWriter object(call.answer_json(all ? 200 : 409));
   if (!all) object.string("error", "some were delivered, or are just being: redact them");
+  if (static_cast<int64_t>(ids->size()) >= Posts::kMostOfGroup) object.boolean("more", true);
   JsonArrayWriter list(object.key("posts"));
   for (const auto& post : posts) write_post(list.element(), post);
 }
@@ -294,7 +301,7 @@ awaitable<void> Api::redact(Call& call) {
   if (!ids) co_return house::refuse(call, ids.error());
   std::vector<std::string> redacted;
   for (const auto& id : *ids) {
-    const auto there = co_await parts_.posts.redact(*place, id, users);
+    const auto there = co_await parts_.posts.redact(*place, id, users, ids->size() > kMostInline);
     if (!there && there.error().code == store::ErrorCode::resource_in_use)
       co_return call.refuse(409, there.error().message);
     if (!there) co_return house::refuse(call, there.error());
@@ -302,6 +309,7 @@ awaitable<void> Api::redact(Call& call) {
   }
   if (redacted.empty()) co_return call.refuse(404, "there is no such message");
   JsonObjectWriter object(call.answer_json());
+  if (static_cast<int64_t>(ids->size()) >= Posts::kMostOfGroup) object.boolean("more", true);
   JsonArrayWriter list(object.key("redacted"));
   for (const auto& id : redacted) append_json_string(list.element(), id);
 }

@@ -261,6 +261,14 @@ awaitable<void> Api::set_inbox(Call& call) {
     if (const auto url = parts_.outbound.check(settings.webhook->url); !url)
       co_return call.refuse(400, "webhook: url: " + url.error().message);
   }
+  // Whose name emails are sent in is not for tenants to choose.
+  if (settings.email && !call.answered()) {
+    const auto now = co_await parts_.settings.inbox(*place);
+    if (!now) co_return house::refuse(call, now.error());
+    const bool as_before = *now && (*now)->email && (*now)->email->from == settings.email->from;
+    if (!as_before && (call.not_admitted || !call.caller.may("inbox:admin")))
+      co_return call.refuse(403, "email: from: that is set by who has the scope inbox:admin");
+  }
   if (settings.email && !parts_.channels.can_send_email())
     call.refuse(400, "email: the outbox, which sends them, is not among --systems");
   body->no_others();
@@ -307,7 +315,8 @@ awaitable<void> Api::refresh_token(Call& call) {
   const auto now = parts_.clock.now();
   const auto token = read_user_token(header.substr(7), {.secret = keys->secret}, {.tenant = *tenant}, now);
   if (!token) {
-    if (call.not_admitted || !call.caller.name.empty()) co_return refuse_stranger(call);
+    const bool is_token = std::ranges::count(header, '.') == 2;
+    if (!is_token && (call.not_admitted || !call.caller.name.empty())) co_return refuse_stranger(call);
     co_return call.refuse(401, token.error());
   }
   const auto lifetime = token->lifetime > seconds(0) ? std::min(token->lifetime, kLongestToken) : kUsualToken;

@@ -43,6 +43,15 @@ bool does_not_want(const store::Error& error, size_t first, const Content& conte
          (reason.item ? bell_is_off(*reason.item, content) : content.opt_in);
 }
 
+bool is_full(const store::Error& error, size_t first, const Content& content) {
+  const auto end = std::min(error.reasons.size(), first + writes_of_arrival(content));
+  for (auto at = first; at < end; ++at)
+    if (const auto& code = error.reasons[at].code;
+        code == "ValidationError" || code == "ItemCollectionSizeLimitExceeded")
+      return true;
+  return false;
+}
+
 boost::asio::awaitable<void> pause_before(int tries) {
   return store::pause_for(std::chrono::milliseconds(std::min(tries, 20)));
 }

@@ -21,6 +21,8 @@ int64_t sequence_in_the_way(const store::Error& error);
 // Whether it failed since the user has the bell switched off, where the writes of the arrival begin at
 // `first`.
 bool does_not_want(const store::Error& error, size_t first, const Content& content);
+// Whether the box can take no more: a row of it would be larger than any may be.
+bool is_full(const store::Error& error, size_t first, const Content& content);
 // How many writes an arrival is.
 inline size_t writes_of_arrival(const Content& content) { return content.category.empty() ? 2 : 3; }
 

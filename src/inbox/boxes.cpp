@@ -481,16 +481,18 @@ Async<Wishes> Boxes::set_wishes(Box box, WishChanges changes) {
   TABELLA_CO_TRY(co_await until_made([&]() -> Async<bool> {
     TABELLA_CO_ASSIGN(auto looked, co_await look(box, false));
     auto& [stats, list] = looked;
-    const auto any_between = [&](int64_t after, int64_t until) {
+    const auto any_between = [&](const std::string& category, int64_t after, int64_t until) {
       return std::ranges::any_of(list->all, [&](const auto& one) {
-        return one->state.arrived > after && one->state.arrived <= until;
+        return (category == kAll || one->state.category == category) && one->state.arrived > after &&
+               one->state.arrived <= until;
       });
     };
     wishes = stats.wishes;
     apply_changes(changes, wishes);
     for (const auto& [category, channels] : changes)
       if (const auto bell = channels.find(Channel::bell); bell != channels.end())
-        stats.bell.note(category, list->sequence, bell->second, any_between);
+        stats.bell.note(category, list->sequence, bell->second);
+    stats.bell.prune(any_between);
     auto update = stats_update(table_, box, stats, sequence_.next(stats.sequence), clock_.now());
     inbox::set_wishes(update, wishes, stats.bell);
     co_return co_await write(std::move(update));

@@ -21,6 +21,7 @@ namespace {
 // A post whose timer is there and whose row is not: whoever was publishing it was killed, or is just at it.
 constexpr int kWaitForPost = 6;
 constexpr std::chrono::milliseconds kGiveUp = std::chrono::days{3};
+constexpr int kMostCalls = 4;  // of one tenant's webhook at once
 
 std::string said(item::ValueView message, const char* name) {
   const auto value = message.type() == item::Type::M ? message.member(name) : std::nullopt;
@@ -52,7 +53,21 @@ std::string email_text(item::ValueView message, const std::string& link_base) {
 }  // namespace
 
 Channels::Channels(Parts parts, SendEmail send_email) : parts_(parts), send_email_(std::move(send_email)) {
-  parts_.schedule.on(Posts::kChannelTimer, [this](const schedule::Firing& firing) { return fire(firing); });
+  for (const auto channel : {Channel::email, Channel::webhook})
+    parts_.schedule.on(Posts::timer_kind(channel),
+                       [this](const schedule::Firing& firing) { return fire(firing); });
+}
+
+// One tenant's server that is slow keeps those of others waiting no longer than it takes to come back later.
+std::shared_ptr<void> Channels::take_place(const std::string& tenant) {
+  const std::lock_guard lock(mutex_);
+  auto& count = under_way_[tenant];
+  if (count >= kMostCalls) return nullptr;
+  ++count;
+  return {this, [tenant](Channels* channels) {
+            const std::lock_guard giving_back(channels->mutex_);
+            if (--channels->under_way_[tenant] == 0) channels->under_way_.erase(tenant);
+          }};
 }
 
 // What it throws has the timer tried again.
@@ -120,7 +135,7 @@ Async<void> Channels::email(const Sending& sending) {
       JsonArrayWriter to(object.key("to"));
       append_json_string(to.element(), profile->email);
     }
-    object.string("subject", said(message, "title"));
+    object.string("subject", printable(said(message, "title")));
     object.string("body_text", email_text(message, settings->link_base));
     JsonObjectWriter labels(object.key("labels"));
     labels.string("tenant", sending.place.tenant);
@@ -158,6 +173,8 @@ Async<void> Channels::call_webhook(const Sending& sending, TimePoint since) {
     object.string("created", time_text(time_of_id(content.id)));
     append_plain_json(object.key("message"), item::ValueView(std::string_view(content.message)));
   }
+  const auto place = take_place(sending.place.tenant);
+  if (!place) co_return store::fail(store::ErrorCode::unavailable, "the webhook has enough to do");
   TABELLA_CO_ASSIGN(const auto secret, co_await parts_.keys.secret(sending.place.tenant));
   const auto id = fmt::format("{}-{}", content.id, sending.user.empty() ? "$public" : sending.user);
   const auto timestamp = std::to_string(epoch_milliseconds(parts_.clock.now()) / 1000);

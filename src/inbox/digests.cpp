@@ -25,7 +25,9 @@ constexpr const char* kVersion = "v";
 constexpr const char* kItemPrefix = "i#";
 constexpr int64_t kMostInRow = 200;
 constexpr size_t kMostShown = 50;
-constexpr int kMostVersions = 20;  // of a digest: each after the one before it was published
+constexpr int kMostVersions = 1000;  // of a digest: each after the one before it was published
+// What comes late comes together, once nothing more has come for so long.
+constexpr std::chrono::seconds kLate{10};
 // What is kept of each.
 constexpr size_t kMostTitle = 200;
 constexpr size_t kMostBody = 500;
@@ -129,8 +131,20 @@ Async<void> Digests::set_timer(const Box& box, const Content& content, int part)
                                 content.category, end, part);
   return schedule_.put({.id = fmt::format("{}#{}", kDigestTimer, name),
                         .kind = kDigestTimer,
-                        .at = std::max(time_at(end), clock_.now() + std::chrono::seconds(1)),
+                        .at = is_late(content, clock_.now()) ? clock_.now() + kLate : time_at(end),
                         .payload = name});
+}
+
+bool Digests::is_late(const Content& content, TimePoint now) {
+  return time_at(content.gathered_until) < now + std::chrono::seconds(1);
+}
+
+store::Put Digests::was_gathered(const Box& box, const Content& content) const {
+  return store::Put(table_, store::Row()
+                                .set(kPartition, box.partition())
+                                .set(kSort, fmt::format("g#{}", content.id))
+                                .set("removeat", content.expires + kGrace.count()))
+      .when(store::absent(kPartition));
 }
 
 store::Update Digests::gathering(const Box& box, const Content& content, int part) const {
@@ -217,6 +231,9 @@ Async<void> Digests::publish(const Box& box, const std::string& category, int64_
     TABELLA_CO_ASSIGN(const auto found,
                       co_await store_.get_item({.table = table_, .key = key, .consistent = true}));
     if (!found.item) co_return store::Result<void>();
+    TABELLA_CO_ASSIGN(const bool taken,
+                      co_await is_there(post_key(box.place, digest_id(box, category, end, part, version))));
+    if (taken) continue;
     auto along =
         store::Delete(table_, key).when(store::equals(kVersion, store::number_of(*found.item, kVersion)));
     auto items = gathered_items(*found.item);

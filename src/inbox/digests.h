@@ -1,9 +1,10 @@
 // Messages of a category that come as one: gathered for each user, and published together when their window
 // ends. Windows begin at multiples of their length, as hours do.
 //
-// What is gathered is a row d#… in the user's box, with an attribute for each message: gathering twice is
-// gathering once. The digest is a post of its own, whose transaction takes the row away; so a message is in
-// one digest, or still in the row. What comes behind its window's end, as after a crash, is a second digest.
+// What is gathered is a row d#… in the user's box, with an attribute for each message, and a row g#… that
+// says that it was: gathering twice is gathering once. The digest is a post of its own, whose transaction
+// takes the first away; so a message is in one digest, or still in the row. What comes behind its window's
+// end, as after a crash, is a second digest.
 #pragma once
 
 #include <functional>
@@ -42,6 +43,10 @@ class Digests {
   // Before something is gathered.
   store::Async<void> set_timer(const Box& box, const Content& content, int part);
   store::Update gathering(const Box& box, const Content& content, int part) const;
+  // That it has not been before: it may be in a digest already, whose row is gone.
+  store::Put was_gathered(const Box& box, const Content& content) const;
+  // Whether its window has ended, or is about to.
+  static bool is_late(const Content& content, TimePoint now);
 
   // Takes a message out of what is still gathered. The ids of the digests that it may be in.
   store::Async<std::vector<std::string>> take_out(const Box& box, const Content& content);

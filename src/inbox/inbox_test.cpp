@@ -82,13 +82,12 @@ TEST(Schema, EndsWhateverItIsAsked) {
 }
 
 TEST(BellHistory, IsThatOfEachPlaceInTheOrder) {
-  const auto always = [](int64_t, int64_t) { return true; };
   BellHistory history;
   EXPECT_TRUE(history.allows("news", 5, true));
   EXPECT_FALSE(history.allows("news", 5, false));
-  history.note("news", 10, false, always);
-  history.note("news", 20, true, always);
-  history.note("*", 15, false, always);
+  history.note("news", 10, false);
+  history.note("news", 20, true);
+  history.note("*", 15, false);
   EXPECT_TRUE(history.allows("news", 10, true));
   EXPECT_FALSE(history.allows("news", 11, true));
   EXPECT_FALSE(history.allows("news", 20, true));
@@ -99,11 +98,16 @@ TEST(BellHistory, IsThatOfEachPlaceInTheOrder) {
 }
 
 TEST(BellHistory, ForgetsStepsThatMatterToNothing) {
-  const auto never = [](int64_t, int64_t) { return false; };
+  const auto never = [](const std::string&, int64_t, int64_t) { return false; };
+  const auto always = [](const std::string&, int64_t, int64_t) { return true; };
   BellHistory history;
-  for (int i = 0; i < 1000; ++i) history.note("news", i, i % 2 == 0, never);
+  for (int i = 0; i < 1000; ++i) history.note("news", i, i % 2 == 0);
+  history.prune(always);
+  EXPECT_EQ(history.steps.at("news").size(), 200u) << "whatever somebody does, there is an end to them";
+  history.prune(never);
   EXPECT_EQ(history.steps.at("news").size(), 1u);
-  history.note("news", 2000, std::nullopt, never);
+  history.note("news", 2000, std::nullopt);
+  history.prune(never);
   EXPECT_TRUE(history.steps.empty());
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/log.h"
 #include "inbox/arrival.h"
 #include "store/batches.h"
 #include "store/conditional.h"
@@ -16,7 +17,7 @@ using store::Async;
 namespace {
 
 // How long a post may take to be written down, before its timer looks for it.
-constexpr std::chrono::minutes kToWriteDown{1};
+constexpr std::chrono::seconds kToWriteDown{5};
 
 std::string key_partition(const Place& place, std::string_view key) {
   return fmt::format("t#{}K#{}#{}", place.tenant, place.inbox, key);
@@ -27,6 +28,13 @@ std::string group_partition(const Place& place, std::string_view group) {
 
 std::string timer_payload(const Place& place, std::string_view id) {
   return fmt::format("{}#{}#{}", place.tenant, place.inbox, id);
+}
+
+std::string channel_payload(const Place& place, std::string_view id, Channel channel, std::string_view user) {
+  return fmt::format("{}#{}#{}", timer_payload(place, id), name_of(channel), user);
+}
+std::string channel_timer(const Place& place, std::string_view id, Channel channel, std::string_view user) {
+  return fmt::format("{}#{}", Posts::timer_kind(channel), channel_payload(place, id, channel, user));
 }
 
 // Where the others are written down.
@@ -78,7 +86,7 @@ Async<std::optional<Post>> Posts::find(Place place, std::string id) {
 
 Async<Published> Posts::publish(Publication publication) {
   const auto now = clock_.now();
-  const auto at = publication.deliver_at.value_or(now);
+  const auto at = std::max(publication.deliver_at.value_or(now), now);
   auto& content = publication.content;
   std::ranges::sort(publication.users);
   publication.users.erase(std::ranges::unique(publication.users).begin(), publication.users.end());
@@ -124,6 +132,15 @@ std::vector<store::TransactWrite> Posts::records(const Publication& publication,
   return writes;
 }
 
+// What was to go elsewhere does not, unless it is just going.
+Async<void> Posts::cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user) {
+  for (const auto& plan : row.channels)
+    TABELLA_CO_TRY(co_await schedule_.cancel(channel_timer(place, row.post.id, plan.channel, user)));
+  co_return store::Result<void>();
+}
+
+std::string Posts::timer_kind(Channel channel) { return fmt::format("inbox-{}", name_of(channel)); }
+
 // What is carried out by a timer is delivered only while nobody has taken it back.
 store::TransactWrite Posts::still_sending(const Place& place, std::string_view id) const {
   return store::Check(table_, post_key(place, id))
@@ -148,13 +165,12 @@ Async<void> Posts::set_channel_timers(const Place& place, const std::string& id,
                                       std::span<const std::string> users) {
   for (const auto& plan : channels)
     for (const auto& user : users) {
-      const auto name = fmt::format("{}#{}#{}", timer_payload(place, id), name_of(plan.channel), user);
       // A moment later, when it is there.
       const auto at = clock_.now() + std::max(plan.after, std::chrono::seconds(1));
-      TABELLA_CO_TRY(co_await schedule_.put({.id = fmt::format("{}#{}", kChannelTimer, name),
-                                             .kind = kChannelTimer,
+      TABELLA_CO_TRY(co_await schedule_.put({.id = channel_timer(place, id, plan.channel, user),
+                                             .kind = timer_kind(plan.channel),
                                              .at = at,
-                                             .payload = name}));
+                                             .payload = channel_payload(place, id, plan.channel, user)}));
     }
   co_return store::Result<void>();
 }
@@ -191,13 +207,17 @@ Async<Published> Posts::publish_now(Publication publication, Post post,
       co_return std::unexpected(made.error());
     if (!post.key.empty() && reasons.size() > 1 && store::failed_its_condition(reasons[1]))
       co_return co_await repeated(publication, made.error());
-    if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
     in_the_way = std::max(in_the_way, sequence_in_the_way(made.error()));
-    // Who has switched the bell off is left out.
+    // Who has switched the bell off is left out; and others are not to wait for a box that can take no more.
     size_t first = first_arrival;
-    std::erase_if(boxes, [&](const Box&) {
-      return does_not_want(made.error(), std::exchange(first, first + writes_of_arrival(content)), content);
+    const auto left_out = std::erase_if(boxes, [&](const Box& box) {
+      const auto at = std::exchange(first, first + writes_of_arrival(content));
+      const bool full = is_full(made.error(), at, content);
+      if (full) log::error("a message cannot be delivered to {}", box.partition());
+      return full || does_not_want(made.error(), at, content);
     });
+    if (left_out == 0 && !made.error().unsure && !store::lost_a_race(made.error()))
+      co_return std::unexpected(made.error());
     co_await pause_before(tries);
   }
   co_return std::unexpected(too_busy_to_publish());
@@ -217,6 +237,10 @@ Async<Published> Posts::repeated(const Publication& publication, const store::Er
                           "this key was used for another message; take a new one");
   TABELLA_CO_ASSIGN(auto row, co_await load(publication.place, store::text_of(*found.item, kPostId)));
   if (!row) co_return std::unexpected(failed);
+  // Whoever published it first may have been killed before its timer was set for good.
+  if (row->post.state == PostState::scheduled || row->post.state == PostState::sending)
+    TABELLA_CO_TRY(
+        co_await set_timer(publication.place, row->post.id, row->post.deliver_at.value_or(clock_.now())));
   co_return Published{.post = std::move(row->post), .repeated = true};
 }
 
@@ -272,14 +296,24 @@ Async<std::vector<std::string>> Posts::select(Place place, Selection selection) 
     if (found.item) ids.push_back(store::text_of(*found.item, kPostId));
   }
   if (!selection.group.empty()) {
-    TABELLA_CO_ASSIGN(
-        const auto rows,
-        co_await store::query_all(store_, store::Query(table_)
-                                              .partition(kPartition, group_partition(place, selection.group))
-                                              .consistent()));
-    for (const auto& row : rows) ids.push_back(store::text_of(row, kSort).substr(2));
+    TABELLA_CO_ASSIGN(const auto rows, co_await store_.query(
+                                           store::Query(table_)
+                                               .partition(kPartition, group_partition(place, selection.group))
+                                               .consistent()
+                                               .limit(kMostOfGroup)));
+    for (const auto& row : rows.items) ids.push_back(store::text_of(row, kSort).substr(2));
   }
   co_return ids;
+}
+
+// Who asks for the group again finds the others.
+Async<void> Posts::leave_group(const Place& place, const PostRow& row) {
+  if (row.content.group.empty()) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await store_.delete_item(
+      store::Delete(table_, store::Row()
+                                .set(kPartition, group_partition(place, row.content.group))
+                                .set(kSort, kMessagePrefix + row.post.id))));
+  co_return store::Result<void>();
 }
 
 }  // namespace tabella::inbox

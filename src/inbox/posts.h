@@ -71,19 +71,23 @@ class Posts {
   store::Async<std::optional<Post>> find(Place place, std::string id);
   // With what it says, where it is not delivered yet or goes elsewhere too.
   store::Async<std::optional<PostRow>> load(Place place, std::string id);
-  // The posts that are selected. Those of a group that are still there.
+  // The posts that are selected. Of a group some hundreds that are still there: one that is redacted or
+  // cancelled leaves it.
+  static constexpr int64_t kMostOfGroup = 500;
   store::Async<std::vector<std::string>> select(Place place, Selection selection);
   // Nothing: there is none. One that has begun goes on, as its state says.
   store::Async<std::optional<Post>> cancel(Place place, std::string id);
   // Takes it away from these users, or from all who got it. False: there is none. From many it goes on after
-  // the answer. An error of the kind resource_in_use: from some of them it can be taken once they have it.
-  store::Async<bool> redact(Place place, std::string id, std::vector<std::string> users);
+  // the answer, and so it does where it is one of `many`. An error of the kind resource_in_use: from some of
+  // them it can be taken once they have it.
+  store::Async<bool> redact(Place place, std::string id, std::vector<std::string> users, bool many = false);
 
   // Of timers.
   boost::asio::awaitable<void> carry_on(const schedule::Firing& firing);
   static constexpr const char* kTimer = "inbox-post";
-  // Of what goes elsewhere (channels.h): tenant#inbox#id#channel#user.
-  static constexpr const char* kChannelTimer = "inbox-channel";
+  // Of what goes elsewhere (channels.h): tenant#inbox#id#channel#user. Each channel has a kind of its own, so
+  // that one cannot keep the others waiting.
+  static std::string timer_kind(Channel channel);
 
  private:
   std::vector<store::TransactWrite> records(const Publication& publication, const Post& post) const;
@@ -95,6 +99,8 @@ class Posts {
   store::Async<void> set_channel_timers(const Place& place, const std::string& id,
                                         const std::vector<ChannelPlan>& channels,
                                         std::span<const std::string> users);
+  store::Async<void> cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user);
+  store::Async<void> leave_group(const Place& place, const PostRow& row);
   store::Async<Published> publish_later(Publication publication, Post post);
   store::Async<Published> repeated(const Publication& publication, const store::Error& failed);
   store::Async<void> set_timer(const Place& place, const std::string& id, TimePoint at);
@@ -107,6 +113,7 @@ class Posts {
   store::Async<bool> move(const Place& place, const std::string& id, PostState from, PostState to);
   store::Async<void> redact_for(const Box& box, const Content& content);
   store::Async<void> redact_gathered(const Box& box, const Content& content);
+  store::Async<void> redact_from_post(const Place& place, const std::string& digest, const std::string& id);
   store::Async<void> redact_broadcast(const Place& place, const std::string& id);
   store::Async<std::vector<std::string>> users_of(const Place& place, const PostRow& row, int64_t part);
 

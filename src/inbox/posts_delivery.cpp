@@ -136,7 +136,7 @@ Async<void> Posts::deliver_to(const Box& box, const Content& content) {
       co_return store::Result<void>();
     }
     if (does_not_want(made.error(), 0, content)) co_return store::Result<void>();
-    if (made.error().code == store::ErrorCode::validation) {
+    if (made.error().code == store::ErrorCode::validation || is_full(made.error(), 0, content)) {
       // Others are not to wait for an inbox that can take no more.
       log::error("a message cannot be delivered to {}: {}", box.partition(), made.error().message);
       co_return store::Result<void>();
@@ -148,21 +148,29 @@ Async<void> Posts::deliver_to(const Box& box, const Content& content) {
   co_return std::unexpected(too_busy_to_publish());
 }
 
-// The timer first: what is gathered is published.
+// The timer first: what is gathered is published. Set again where it may have fired already.
 Async<void> Posts::gather_for(const Box& box, const Content& content) {
   for (int part = 0; part < Digests::kMostParts; ++part) {
     TABELLA_CO_TRY(co_await digests_.set_timer(box, content, part));
     for (int tries = 0;; ++tries) {
       if (tries == kMostDeliveries) co_return std::unexpected(too_busy_to_publish());
       std::vector<store::TransactWrite> writes;
+      writes.push_back(digests_.was_gathered(box, content));
       writes.push_back(digests_.gathering(box, content, part));
       writes.push_back(still_sending(box.place, content.id));
       const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
-      if (made) co_return store::Result<void>();
+      if (made) {
+        if (Digests::is_late(content, clock_.now()))
+          TABELLA_CO_TRY(co_await digests_.set_timer(box, content, part));
+        co_return store::Result<void>();
+      }
       const auto& reasons = made.error().reasons;
-      const bool taken_back = !reasons.empty() && store::failed_its_condition(reasons.back());
-      if (taken_back) co_return store::Result<void>();
-      const bool full = !reasons.empty() && store::failed_its_condition(reasons.front());
+      const auto failed = [&](size_t at) {
+        return reasons.size() > at && store::failed_its_condition(reasons[at]);
+      };
+      const bool done_or_taken_back = failed(0) || failed(2);
+      if (done_or_taken_back) co_return store::Result<void>();
+      const bool full = failed(1);
       if (full) break;
       if (!made.error().unsure && !store::lost_a_race(made.error())) co_return std::unexpected(made.error());
       co_await pause_before(tries);
@@ -175,8 +183,11 @@ Async<void> Posts::gather_for(const Box& box, const Content& content) {
 // --- taking back
 
 Async<std::optional<Post>> Posts::cancel(Place place, std::string id) {
-  TABELLA_CO_TRY(co_await move(place, id, PostState::scheduled, PostState::canceled));
-  co_return co_await find(std::move(place), std::move(id));
+  TABELLA_CO_ASSIGN(const bool canceled, co_await move(place, id, PostState::scheduled, PostState::canceled));
+  TABELLA_CO_ASSIGN(auto row, co_await load(place, id));
+  if (!row) co_return std::nullopt;
+  if (canceled) TABELLA_CO_TRY(co_await leave_group(place, *row));
+  co_return std::move(row->post);
 }
 
 Async<void> Posts::redact_broadcast(const Place& place, const std::string& id) {
@@ -218,18 +229,29 @@ Async<void> Posts::redact_gathered(const Box& box, const Content& content) {
   for (const auto& digest : digests) {
     TABELLA_CO_TRY(co_await boxes_.rewrite(
         box, digest, [&](item::ValueView message) { return Digests::without(message, id); }));
-    // What goes elsewhere is taken from the post.
-    TABELLA_CO_ASSIGN(const auto row, co_await load(box.place, digest));
-    if (!row || row->content.message.empty()) continue;
-    const auto left = Digests::without(item::ValueView(std::string_view(row->content.message)), id);
-    store::Update update(table_, post_key(box.place, digest));
+    TABELLA_CO_TRY(co_await redact_from_post(box.place, digest, id));
+  }
+  co_return store::Result<void>();
+}
+
+// What goes elsewhere is taken from the post.
+Async<void> Posts::redact_from_post(const Place& place, const std::string& digest, const std::string& id) {
+  for (int tries = 0; tries < kMostDeliveries; ++tries) {
+    TABELLA_CO_ASSIGN(const auto row, co_await load(place, digest));
+    if (!row || row->content.message.empty()) co_return store::Result<void>();
+    const item::ValueView says{std::string_view(row->content.message)};
+    const auto left = Digests::without(says, id);
+    store::Update update(table_, post_key(place, digest));
     if (left)
       update.set(kPostMessage, *left);
     else
       update.set(kPostState, name_of(PostState::redacted)).remove(kPostMessage);
-    TABELLA_CO_TRY(co_await store_.update_item(std::move(update)));
+    update.when(store::equals(kPostMessage, item::Value::decode(says)));
+    TABELLA_CO_ASSIGN(const bool made, store::was_made(co_await store_.update_item(std::move(update))));
+    if (made) co_return store::Result<void>();
+    co_await pause_before(tries);
   }
-  co_return store::Result<void>();
+  co_return std::unexpected(too_busy_to_publish());
 }
 
 Async<void> Posts::redact_for(const Box& box, const Content& content) {
@@ -254,7 +276,7 @@ Async<void> Posts::carry_out_redaction(const Place& place, const PostRow& row) {
   co_return store::Result<void>();
 }
 
-Async<bool> Posts::redact(Place place, std::string id, std::vector<std::string> users) {
+Async<bool> Posts::redact(Place place, std::string id, std::vector<std::string> users, bool many) {
   TABELLA_CO_ASSIGN(const auto row, co_await load(place, id));
   if (!row) co_return false;
   if (!users.empty()) {
@@ -262,8 +284,10 @@ Async<bool> Posts::redact(Place place, std::string id, std::vector<std::string> 
     if (state == PostState::scheduled || state == PostState::sending)
       co_return store::fail(store::ErrorCode::resource_in_use,
                             "it is not delivered yet: cancel it, or redact it for all who are to get it");
-    for (const auto& user : users)
+    for (const auto& user : users) {
+      TABELLA_CO_TRY(co_await cancel_channel_timers(place, *row, user));
       TABELLA_CO_TRY(co_await redact_for({.place = place, .user = user}, row->content));
+    }
     co_return true;
   }
   // Whatever is still to be delivered of it is not; what was is taken back.
@@ -273,10 +297,11 @@ Async<bool> Posts::redact(Place place, std::string id, std::vector<std::string> 
                                                  .when(store::exists(kPartition))));
   if (row->post.everyone)
     TABELLA_CO_TRY(co_await redact_broadcast(place, id));
-  else if (row->parts == 0 && row->post.state == PostState::done)
+  else if (!many && row->parts == 0 && row->post.state == PostState::done)
     TABELLA_CO_TRY(co_await carry_out_redaction(place, *row));
   else  // behind the delivery, should that be under way: a timer is handled once at a time
     TABELLA_CO_TRY(co_await set_timer(place, id, clock_.now()));
+  TABELLA_CO_TRY(co_await leave_group(place, *row));
   co_return true;
 }
 

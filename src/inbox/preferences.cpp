@@ -5,6 +5,11 @@
 #include "inbox/names.h"
 
 namespace tabella::inbox {
+namespace {
+
+constexpr size_t kMostBellSteps = 200;
+
+}  // namespace
 
 std::string_view name_of(Channel channel) {
   for (const auto& [one, name] : kChannels)
@@ -51,24 +56,24 @@ bool BellHistory::allows(std::string_view category, int64_t arrived, bool otherw
   return otherwise;
 }
 
-void BellHistory::note(const std::string& category, int64_t after, std::optional<bool> on,
-                       const std::function<bool(int64_t, int64_t)>& any_between) {
+void BellHistory::note(const std::string& category, int64_t after, std::optional<bool> on) {
   auto& all = steps[category];
-  if (all.empty() ? !on : all.back().on == on) {
-    if (all.empty()) steps.erase(category);
-    return;
-  }
-  all.push_back({.after = after, .on = on});
-  std::vector<Step> kept;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const bool last = i + 1 == all.size();
-    if (last || any_between(all[i].after, all[i + 1].after)) kept.push_back(all[i]);
-  }
-  // What says nothing to begin with says as much where it is not there.
-  if (kept.size() == 1 && !kept.front().on)
-    steps.erase(category);
-  else
+  if (all.empty() ? on.has_value() : all.back().on != on) all.push_back({.after = after, .on = on});
+}
+
+void BellHistory::prune(const AnyBetween& any_between) {
+  for (auto& [category, all] : steps) {
+    std::vector<Step> kept;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const bool last = i + 1 == all.size();
+      if (last || any_between(category, all[i].after, all[i + 1].after)) kept.push_back(all[i]);
+    }
+    if (kept.size() > kMostBellSteps) kept.erase(kept.begin(), kept.end() - kMostBellSteps);
+    // What says nothing to begin with says as much where it is not there.
+    while (!kept.empty() && !kept.front().on) kept.erase(kept.begin());
     all = std::move(kept);
+  }
+  std::erase_if(steps, [](const auto& one) { return one.second.empty(); });
 }
 
 }  // namespace tabella::inbox

@@ -39,10 +39,11 @@ struct BellHistory {
   std::map<std::string, std::vector<Step>, std::less<>> steps;  // by category; each from the first on
 
   bool allows(std::string_view category, int64_t arrived, bool otherwise) const;
-  // Steps that matter for no broadcast are forgotten: `any_between(a, b)` says whether there is one behind a,
-  // up to b.
-  void note(const std::string& category, int64_t after, std::optional<bool> on,
-            const std::function<bool(int64_t, int64_t)>& any_between);
+  void note(const std::string& category, int64_t after, std::optional<bool> on);
+  // Forgets steps that matter for no broadcast: `any_between(category, a, b)` says whether there is one of
+  // that category ("*": of any) behind a, up to b. Of those that matter the last few hundred are kept.
+  using AnyBetween = std::function<bool(const std::string& category, int64_t after, int64_t until)>;
+  void prune(const AnyBetween& any_between);
 };
 
 }  // namespace tabella::inbox

@@ -320,6 +320,7 @@ class Validator {
 
   std::string assert_text(std::string_view keyword, JsonValue asked, std::string_view text,
                           const std::string& path) {
+    steps_ += text.size() / 256;
     if (keyword == "minLength" && characters_in(text) < asked.integer())
       return at(path, fmt::format("is shorter than {} characters", asked.integer()));
     if (keyword == "maxLength" && characters_in(text) > asked.integer())
@@ -349,15 +350,18 @@ class Validator {
   std::string assert_array(JsonValue schema, std::string_view keyword, JsonValue asked, JsonValue array,
                            const std::string& path, int depth) {
     const auto count = static_cast<int64_t>(elements_in(array));
+    steps_ += static_cast<size_t>(count) / 64;
     if (keyword == "minItems" && count < asked.integer())
       return at(path, fmt::format("has less than {} elements", asked.integer()));
     if (keyword == "maxItems" && count > asked.integer())
       return at(path, fmt::format("has more than {} elements", asked.integer()));
     if (keyword == "uniqueItems" && asked.boolean()) {
       std::set<std::string> seen;
-      for (JsonElements each(array); each.next();)
-        if (!seen.insert(canonical(each.value())).second) return at(path, "has an element twice");
-      steps_ += seen.size();
+      for (JsonElements each(array); each.next();) {
+        auto text = canonical(each.value());
+        steps_ += 1 + text.size() / 64;
+        if (!seen.insert(std::move(text)).second) return at(path, "has an element twice");
+      }
     }
     if (keyword == "contains") {
       for (JsonElements each(array); each.next();)
@@ -389,7 +393,10 @@ class Validator {
       return at(path, fmt::format("has less than {} members", asked.integer()));
     if (keyword == "maxProperties" && static_cast<int64_t>(elements_in(object)) > asked.integer())
       return at(path, fmt::format("has more than {} members", asked.integer()));
+    steps_ += elements_in(object) / 64;
     if (keyword == "required") {
+      steps_ += elements_in(asked) * elements_in(object) / 64;
+      if (steps_ > kMostSteps) return at(path, "it takes too long to check");
       for (JsonElements each(asked); each.next();)
         if (!schema_member(object, each.value().string()))
           return at(below(path, each.value().string()), "is missing");

@@ -22,7 +22,7 @@ struct Running {
                .schedule = house.schedule(),
                .digests = digests},
               table, changed()),
-        snoozes(boxes, house.schedule(), changed()),
+        snoozes(boxes, house.clock, house.schedule(), changed()),
         channels({.settings = settings,
                   .boxes = boxes,
                   .posts = posts,

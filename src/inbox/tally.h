@@ -54,6 +54,7 @@ using Tallies = std::map<std::string, Tally, std::less<>>;
 struct Mark {
   int64_t own = 0;
   int64_t broadcast = 0;
+  bool operator==(const Mark&) const = default;
 };
 
 // Up to where everything was marked.
@@ -61,6 +62,7 @@ struct Marks {
   Mark read;
   Mark seen;
   std::map<std::string, Mark, std::less<>> read_in;  // of a category alone, where that is further
+  bool operator==(const Marks&) const = default;
 
   const Mark& read_of(const std::string& category) const {
     const auto found = read_in.find(category);

@@ -286,6 +286,92 @@ test('the keyboard alone is enough', async () => {
   assert.match(await page.evaluate(() => document.querySelector('tabella-inbox').shadowRoot.activeElement.className), /bell/)
 })
 
+test('the keyboard stays at its message when others come, and the place at the top when rows above go', async () => {
+  for (const title of ['ant', 'bee', 'cat']) await publish(title)
+  const page = await open()
+  await untilTitles(page, ['cat', 'bee', 'ant'])
+  await page.evaluate(() => document.querySelector('tabella-inbox').shadowRoot.querySelectorAll('.row')[1].focus())
+  await publish('above')
+  await untilTitles(page, ['above', 'cat', 'bee', 'ant'])
+  await page.keyboard.press('e')
+  await untilTitles(page, ['above', 'cat', 'ant'])
+  await page.keyboard.press('s') // snoozes the one in its place
+  await untilTitles(page, ['above', 'cat'])
+  for (let i = 0; i < 30; ++i) await publish(`more ${i}`)
+  await until(page, () => document.querySelector('tabella-inbox').client.messages.length === 32)
+  const scroll = () => page.evaluate(() => document.querySelector('tabella-inbox').shadowRoot.querySelector('.list').scrollTop)
+  await page.evaluate(() => { document.querySelector('tabella-inbox').shadowRoot.querySelector('.list').scrollTop = 20 * 76 })
+  await page.waitForTimeout(100)
+  const newest = await call('GET', 'messages?limit=1', undefined, 'ann')
+  await call('DELETE', 'messages/redact', { ids: [newest.messages[0].id] })
+  await until(page, () => document.querySelector('tabella-inbox').client.messages.length === 31)
+  await page.waitForTimeout(100)
+  assert.equal(await scroll(), 19 * 76)
+  // Closed and opened again it begins at the top, with rows.
+  await page.keyboard.press('Escape')
+  await page.click('tabella-inbox .bell')
+  await row(page, 'more 28').waitFor()
+})
+
+test('a view that was emptied fills again', async () => {
+  for (let i = 0; i < 40; ++i) await publish(`old ${i}`)
+  const page = await open()
+  await page.locator('tabella-inbox select').selectOption('unread')
+  await untilBadge(page, '40')
+  await page.getByRole('button', { name: 'Mark all as read' }).click()
+  await untilTitles(page, [])
+  await untilBadge(page, '')
+  await publish('new')
+  await untilTitles(page, ['new'])
+})
+
+test('what crosses with a page is not lost', async () => {
+  await publish('before', { category: 'constructor' })
+  const page = await open('', { change: (html) => html.replace('<html lang="en">', '<html lang="en_US">') })
+  await untilTitles(page, ['before'])
+  let release
+  const held = new Promise((resolve) => { release = resolve })
+  await page.route('**/messages?**', async (route) => {
+    const response = await route.fetch() // as it is now
+    await held
+    await route.fulfill({ response })
+  })
+  await page.locator('tabella-inbox [role=tab]', { hasText: 'constructor' }).click()
+  await page.waitForTimeout(200)
+  const gone = (await call('GET', 'messages?limit=1', undefined, 'ann')).messages[0].id
+  await call('DELETE', 'messages/redact', { ids: [gone] })
+  await publish('meanwhile', { category: 'constructor' })
+  await untilBadge(page, '1')
+  release()
+  await untilTitles(page, ['meanwhile'])
+  await call('PUT', 'messages/read', { all: true }, 'ann')
+  await until(page, () => document.querySelector('tabella-inbox').client.messages.every((message) => message.read))
+})
+
+test('a token given as text is made anew before it ends', async () => {
+  const response = await fetch(`http://127.0.0.1:${tabella.port}/inbox/${tenant}/tokens`, { method: 'POST', body: JSON.stringify({ user: 'ann', ttl: '4s' }) })
+  const { token } = await response.json()
+  const page = await open('', { opened: false, change: (html) => html.replace('user="ann"', `token="${token}"`) })
+  await page.waitForTimeout(6000)
+  await publish('after it would have ended')
+  await untilBadge(page, '1')
+})
+
+test('an element that is taken away and put back goes on', async () => {
+  const page = await open()
+  await page.evaluate(() => {
+    const element = document.querySelector('tabella-inbox')
+    const parent = element.parentElement
+    const old = element.client
+    element.remove()
+    globalThis.stopped = element.client === undefined && old !== undefined
+    parent.append(element)
+  })
+  assert.ok(await page.evaluate(() => globalThis.stopped))
+  await publish('one')
+  await untilBadge(page, '1')
+})
+
 test('screen readers hear of it', async () => {
   const page = await open('', { opened: false })
   await page.getByRole('button', { name: 'Notifications', exact: true }).waitFor()

@@ -1,41 +1,18 @@
 // What each call costs in requests to the store: docs/inbox.md, "Counts", has the same numbers.
-#include <gtest/gtest.h>
-
-#include "engine/engine.h"
-#include "inbox/boxes.h"
-#include "inbox/posts.h"
-#include "journal/faulty_store.h"
-#include "store/tables.h"
-#include "support/folder.h"
-#include "support/run.h"
+#include "inbox/inbox_fixture.h"
 
 namespace tabella::inbox {
 namespace {
 
-using test::run;
-
-const Place kShop{.tenant = "shop", .inbox = "bell"};
-const Box kAnn{.place = kShop, .user = "ann"};
-
-class InboxCosts : public testing::Test {
+class InboxCosts : public InboxFixture {
  protected:
   InboxCosts() {
-    EXPECT_TRUE(run(store::prepare_tables(engine_, {plan_inbox_table("inbox"), schedule::plan("timers")},
-                                          store::Missing::create)));
     EXPECT_TRUE(run(boxes_.counts(kAnn)));  // comes for the first time
     for (int i = 0; i < 300; ++i) {
       publish({"ann"});
       publish({});
     }
     EXPECT_TRUE(run(boxes_.counts(kAnn)));
-  }
-
-  std::string publish(std::vector<std::string> users) {
-    Publication publication{.place = kShop, .users = std::move(users)};
-    publication.content = {.category = "news", .everyone = publication.users.empty()};
-    publication.content.message = item::encode(item::Value::map());
-    publication.time_to_live = std::chrono::hours(1);
-    return run(posts_.publish(std::move(publication))).value().post.id;
   }
 
   // How many requests the call makes.
@@ -50,25 +27,6 @@ class InboxCosts : public testing::Test {
     store_.decide({});
     return requests;
   }
-
-  test::Folder folder_;
-  ManualClock clock_;
-  engine::Engine engine_{{.folder = folder_.path()}, clock_};
-  test::FaultyStore store_{engine_};
-  Sequence sequence_{clock_};
-  Broadcasts broadcasts_{store_, clock_, "inbox"};
-  Boxes boxes_{store_, clock_, broadcasts_, sequence_, "inbox"};
-  schedule::Schedule schedule_{engine_, clock_, {.table = "timers"}};
-  Settings settings_{store_, clock_, "inbox"};
-  Digests digests_{store_, clock_, settings_, schedule_, "inbox"};
-  Posts posts_{{.store = store_,
-                .clock = clock_,
-                .boxes = boxes_,
-                .sequence = sequence_,
-                .schedule = schedule_,
-                .digests = digests_},
-               "inbox",
-               [](const std::string&) {}};
 };
 
 TEST_F(InboxCosts, PublishingIsOneRequest) {

@@ -164,7 +164,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
                  .schedule = schedule,
                  .digests = digests},
                 "inbox", [](const std::string&) {}),
-          snoozes(boxes, schedule, [](const std::string&) {}) {}
+          snoozes(boxes, clock, schedule, [](const std::string&) {}) {}
     boost::asio::awaitable<void> carry_on(const schedule::Firing& firing) { return posts.carry_on(firing); }
     boost::asio::awaitable<void> wake(const schedule::Firing& firing) { return snoozes.wake(firing); }
 
@@ -325,9 +325,10 @@ class InboxModel : public testing::TestWithParam<Mode> {
         continue;
       }
       for (int times = 1 + any(2); times > 0; --times)
-        fire_until_done(fmt::format("shop#bell#{}#{}#{}", user, id, at), &Process::wake);
+        fire_until_done(fmt::format("shop#bell#{}#{}", user, id), &Process::wake);
       auto& state = model_.seen[user][id];
-      if (model_.live(user, second()).contains(id) && state.snoozed_until == at) {
+      if (model_.live(user, second()).contains(id) && state.snoozed_until > 0 &&
+          state.snoozed_until <= epoch_milliseconds(clock_.now())) {
         state.snoozed_until = 0;
         state.read = false;
         state.since = microsecond();

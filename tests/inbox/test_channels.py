@@ -185,6 +185,21 @@ class Email(Elsewhere):
         time.sleep(1)
         self.assertEqual(self.subjects("ann"), ["left"])
 
+    def test_what_is_redacted_for_a_user_goes_nowhere(self):
+        self.put(self.place, email={"from": "bell@shop.example", "after": "3s"}, preferences={"*": {"email": True}})
+        self.bob.call("PUT", "preferences", {"*": {"bell": False}})
+        post = self.publish(["ann", "bob"], "for ann alone")["id"]
+        self.server.call("DELETE", f"/inbox/{self.place}/messages/redact", {"ids": [post], "uids": ["bob"]})
+        wait_until(lambda: self.subjects("ann") == ["for ann alone"], 20)
+        time.sleep(1)
+        self.assertEqual(self.subjects("bob"), [])
+
+    def test_a_title_of_several_lines_is_one_subject(self):
+        self.put(self.place, email={"from": "bell@shop.example"})
+        self.publish("ann", "two\r\nBcc: eve@evil.example", channels=["email"])
+        wait_until(lambda: self.subjects("ann"), 20)
+        self.assertNotIn("\n", self.subjects("ann")[0])
+
     def test_a_digest_goes_by_email_as_one(self):
         self.put(self.place, email={"from": "bell@shop.example"}, preferences={"likes": {"email": True}}, digests={"likes": "4s"})
         time.sleep(4 - time.time() % 4 + 0.1)
@@ -197,6 +212,8 @@ class Email(Elsewhere):
                      {"webhook": {"url": "file:///etc/passwd"}}, {"digests": {"likes": "0s"}}, {"digests": {"*": "1h"}}):
             self.put(self.place, expect=400, **body)
         self.assertIn("no settings for email", self.publish("ann", "x", channels=["email"], expect=400)["error"])
+        self.put(self.place, email={"from": "a@shop.example"}, digests={"likes": "1h"})
+        self.assertIn("come as digests", self.publish("ann", "x", category="likes", channels=["email"], expect=400)["error"])
         self.assertIn("expected email or webhook", self.publish("ann", "x", channels=["pigeon"], expect=400)["error"])
         for email in ("ann", "a b@c", "a@b\r\nBcc: c@d"):
             self.put(f"{self.tenant}/users/eve", email=email, expect=400)

@@ -429,6 +429,10 @@ class Strangers(unittest.TestCase):
         self.assertEqual(self.bell({**key, "X-Inbox-User": "cy"}).titles(), ["by key"])
         publish(self.server, "cy", "by key", place="rival/bell", headers=key, expect=401)
 
+    def test_the_sender_of_emails_is_not_for_tenants_to_choose(self):
+        response, content = self.server.request("PUT", "/inbox/shop/bell", json.dumps({"email": {"from": "ceo@rival.example"}}), {"X-Inbox-Key": self.secret})
+        self.assertEqual((response.status, json.loads(content)), (403, {"error": "email: from: that is set by who has the scope inbox:admin"}))
+
     def test_hmac(self):
         self.assertEqual(self.bell({"X-Inbox-User": "bob", "X-Inbox-Hmac": hmac.new(self.secret.encode(), b"user:bob", hashlib.sha256).hexdigest()}).titles(), ["for bob"])
 

@@ -6,9 +6,9 @@
 //   inbox.addEventListener('change', () => draw(inbox.messages, inbox.counts));
 //   inbox.start();
 
-import { readEvents } from './event_stream.js';
+import { readEvents, type ServerEvent } from './event_stream.js';
 import {
-  addTally, isShown, noTally, tallyOf, withMarks, type Counts, type Marks, type Message, type Page,
+  addTally, isShown, noTally, ofCategory, tallyOf, withMarks, type Counts, type Marks, type Message, type Page,
   type Tally, type View,
 } from './messages.js';
 
@@ -51,7 +51,7 @@ export class InboxClient extends EventTarget {
   complete = false; // there are no more behind the last
   loaded = false; // the first page is there
 
-  readonly #options: InboxOptions;
+  #options: InboxOptions;
   readonly #base: string;
   #token = '';
   #marks: Marks | undefined;
@@ -63,6 +63,8 @@ export class InboxClient extends EventTarget {
   #stream: AbortController | undefined;
   #heardAt = 0;
   #expiry: ReturnType<typeof setTimeout> | undefined;
+  // What is told while a page is on its way, which may be older: applied to it once more.
+  #crossing: ServerEvent[] | undefined;
 
   constructor(options: InboxOptions) {
     super();
@@ -82,6 +84,14 @@ export class InboxClient extends EventTarget {
       window.addEventListener('offline', () => this.#setConnection('offline'), { signal });
     }
     void this.#run(this.#running.signal);
+  }
+
+  // Another one of the same user: what is there stays, and what comes is asked for with it.
+  setToken(token: NonNullable<InboxOptions['token']>): void {
+    this.#options = { ...this.#options, token };
+    this.#token = '';
+    this.#sleeping?.abort();
+    this.#stream?.abort();
   }
 
   stop(): void {
@@ -104,7 +114,12 @@ export class InboxClient extends EventTarget {
     this.#next = undefined;
     this.complete = false;
     this.loaded = false;
-    await this.#load(true);
+    try {
+      await this.#load(true);
+    } catch (error) {
+      this.#stream?.abort(); // what runs loads it again, after a pause
+      throw error;
+    }
   }
 
   // The next page; at once where one is being loaded, or where there are no more.
@@ -119,6 +134,7 @@ export class InboxClient extends EventTarget {
   }
 
   async #loadPage(first: boolean, generation: number): Promise<void> {
+    this.#crossing = [];
     try {
       const query = new URLSearchParams({ limit: String(this.#options.pageSize ?? 30), show: this.view.show });
       if (this.view.category !== undefined) query.set('category', this.view.category);
@@ -134,8 +150,9 @@ export class InboxClient extends EventTarget {
       const ids = new Set(known.map((message) => message.id));
       const fresh = page.messages.filter((message) => !ids.has(message.id));
       this.#setMessages([...known, ...fresh]);
+      for (const event of this.#crossing ?? []) this.#apply(event, false);
     } finally {
-      if (generation === this.#generation) this.#loading = undefined;
+      if (generation === this.#generation) this.#loading = this.#crossing = undefined;
     }
   }
 
@@ -167,7 +184,7 @@ export class InboxClient extends EventTarget {
     const of = (message: Message) => category === undefined || message.category === category;
     const marked = Object.entries(this.counts.categories).map(([name, tally]): [string, Tally] =>
       [name, category === undefined || name === category ? { ...tally, unread: 0, unseen: 0 } : tally]);
-    const gone = category === undefined ? this.counts.all : (this.counts.categories[category] ?? noTally);
+    const gone = category === undefined ? this.counts.all : (ofCategory(this.counts.categories, category) ?? noTally);
     const all = { ...this.counts.all, unread: this.counts.all.unread - gone.unread, unseen: this.counts.all.unseen - gone.unseen };
     this.counts = { all, categories: Object.fromEntries(marked) };
     this.#setMessages(this.messages.map((message) => (of(message) ? { ...message, read: true, seen: true } : message)));
@@ -175,8 +192,15 @@ export class InboxClient extends EventTarget {
   }
 
   async markSeen(): Promise<void> {
-    if (this.counts.all.unseen > 0) await this.#send('seen', {});
+    if (this.counts.all.unseen === 0 || this.#seeing) return;
+    this.#seeing = true;
+    try {
+      await this.#send('seen', {});
+    } finally {
+      this.#seeing = false;
+    }
   }
+  #seeing = false;
 
   // At once on this page, then on the server; if that fails, the page shows what the server has.
   async #change(what: string, ids: string[], change: (message: Message) => Message, more: object = {}): Promise<void> {
@@ -189,7 +213,7 @@ export class InboxClient extends EventTarget {
         all = addTally(all, tallyOf(message), times);
         const category = message.category;
         if (category !== undefined)
-          categories = { ...categories, [category]: addTally(categories[category] ?? noTally, tallyOf(message), times) };
+          categories = { ...categories, [category]: addTally(ofCategory(categories, category) ?? noTally, tallyOf(message), times) };
       }
       return after;
     });
@@ -202,6 +226,7 @@ export class InboxClient extends EventTarget {
     try {
       await this.#request('PUT', `messages/${what}`, body);
     } catch (error) {
+      this.#stream?.abort(); // a new one tells the counts anew
       void this.reload().catch(() => {});
       throw error;
     }
@@ -214,12 +239,13 @@ export class InboxClient extends EventTarget {
     while (!signal.aborted) {
       try {
         if (!this.loaded) await this.#load(true);
-        await this.#listen(() => (pause = firstPause));
+        if (signal.aborted) return;
+        await this.#listen(signal, () => (pause = firstPause));
       } catch (error) {
         if (error instanceof InboxError && (error.status === 401 || error.status === 403)) {
           this.#setConnection('refused');
           this.dispatchEvent(new CustomEvent('error', { detail: error }));
-          await wait(longestPause, signal);
+          await wait(longestPause, this.#wakeable(signal));
         }
       }
       if (signal.aborted) return;
@@ -243,34 +269,49 @@ export class InboxClient extends EventTarget {
     if (Date.now() - this.#heardAt > staleAfter) this.#stream?.abort();
   };
 
-  async #listen(heard: () => void): Promise<void> {
+  async #listen(signal: AbortSignal, heard: () => void): Promise<void> {
     const stream = new AbortController();
     this.#stream = stream;
+    const abort = () => stream.abort();
+    signal.addEventListener('abort', abort, { once: true });
     let watchdog: ReturnType<typeof setTimeout> | undefined;
     const alive = () => {
       this.#heardAt = Date.now();
       clearTimeout(watchdog);
-      watchdog = setTimeout(() => stream.abort(), silence);
+      watchdog = setTimeout(abort, silence);
     };
     alive();
+    let renewal: ReturnType<typeof setTimeout> | undefined;
     try {
       const query = new URLSearchParams({ 'last-event-id': this.#sequence });
       const response = await this.#fetch('GET', `live?${query}`, undefined, stream.signal);
-      heard();
+      // A stream ends with its token: it is begun anew, with a new one, before that.
+      const renewIn = this.#renewAt() - Date.now();
+      if (renewIn > 0) renewal = setTimeout(abort, Math.min(renewIn, 2 ** 31 - 1));
       this.#setConnection('live');
-      for await (const event of readEvents(response.body!, alive)) {
-        await this.#take(event.event, JSON.parse(event.data));
+      for await (const event of readEvents(response.body!, () => (alive(), this.#setConnection('live')))) {
+        heard();
+        await this.#take(event);
         if (event.id) this.#sequence = event.id;
       }
     } finally {
       clearTimeout(watchdog);
+      clearTimeout(renewal);
+      signal.removeEventListener('abort', abort);
       stream.abort();
     }
   }
 
-  async #take(event: string, data: unknown): Promise<void> {
-    switch (event) {
-      case 'message': return this.#takeMessage(data as Message);
+  async #take(event: ServerEvent): Promise<void> {
+    if (event.event === 'reset') return this.reload();
+    this.#crossing?.push(event);
+    this.#apply(event, true);
+  }
+
+  #apply(event: ServerEvent, isNews: boolean): void {
+    const data: unknown = JSON.parse(event.data);
+    switch (event.event) {
+      case 'message': return this.#takeMessage(data as Message, isNews);
       case 'removed': return this.#setMessages(this.messages.filter((message) => message.id !== (data as Message).id));
       case 'marks':
         this.#takeMarks(data as Marks);
@@ -278,25 +319,25 @@ export class InboxClient extends EventTarget {
       case 'counts':
         this.counts = data as Counts;
         return this.#changed();
-      case 'reset': return this.reload();
     }
   }
 
-  #takeMessage(message: Message): void {
+  #takeMessage(message: Message, isNews: boolean): void {
     const at = this.messages.findIndex((other) => other.id <= message.id);
     const there = at >= 0 && this.messages[at]!.id === message.id ? this.messages[at] : undefined;
     if (there && there.changed > message.changed) return;
     const place = at < 0 ? this.messages.length : at;
     // What belongs behind the last that is loaded comes with its page.
-    if (!there && at < 0 && !this.complete) return;
-    const isNew = !there && !message.read && isShown(message, this.view);
+    if (!there && at < 0 && !this.complete && (this.#next === undefined || message.id < this.#next)) return;
+    // One that comes back is not new.
+    const isNew = isNews && !there && !message.read && message.arrived === message.changed && isShown(message, this.view);
     this.#setMessages([...this.messages.slice(0, place), message, ...this.messages.slice(there ? place + 1 : place)]);
     if (isNew) this.dispatchEvent(new CustomEvent<Message[]>('arrived', { detail: [message] }));
   }
 
-  // Of two answers that crossed, the one that says more is the newer.
+  // Of two answers that crossed, the newer.
   #takeMarks(marks: Marks): void {
-    if (!this.#marks || marks.read.own + marks.seen.own >= this.#marks.read.own + this.#marks.seen.own) this.#marks = marks;
+    if (!this.#marks || marks.at >= this.#marks.at) this.#marks = marks;
   }
 
   #setMessages(messages: readonly Message[]): void {
@@ -370,11 +411,16 @@ export class InboxClient extends EventTarget {
     return headers;
   }
 
+  // When a token that is given as text is to become a new one; milliseconds.
+  #renewAt(): number {
+    const { iat, exp } = typeof this.#options.token === 'string' ? claimsOf(this.#token) : {};
+    return iat && exp ? (exp - (exp - iat) / 4) * 1000 : 0;
+  }
+
   // A token that was made by the server becomes a new one before it ends.
   async #refreshInTime(): Promise<void> {
-    const { iat, exp } = claimsOf(this.#token);
-    const now = Date.now() / 1000;
-    if (!iat || !exp || now > exp || now < exp - (exp - iat) / 4) return;
+    const renewAt = this.#renewAt();
+    if (renewAt === 0 || Date.now() < renewAt || Date.now() > (claimsOf(this.#token).exp ?? 0) * 1000) return;
     const tenant = this.#base.slice(0, this.#base.lastIndexOf('/'));
     const old = this.#token;
     const response = await fetch(`${tenant}/tokens/refresh`, { method: 'POST', headers: { Authorization: `Bearer ${old}` } });

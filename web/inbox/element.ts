@@ -7,8 +7,9 @@
 
 import { LitElement, html, nothing, svg, type PropertyValues, type TemplateResult } from 'lit';
 import { repeat } from 'lit/directives/repeat.js';
+import { styleMap } from 'lit/directives/style-map.js';
 import { InboxClient, type InboxOptions } from './client.js';
-import { safeLink, type Message, type Show } from './messages.js';
+import { ofCategory, safeLink, type Message, type Show } from './messages.js';
 import { styles } from './styles.js';
 import { ago, english, plural, type Plural, type Texts } from './texts.js';
 
@@ -66,7 +67,10 @@ export class TabellaInbox extends LitElement {
 
   client: InboxClient | undefined;
 
-  #active = 0; // the row that the keyboard is at
+  #activeId = ''; // the message that the keyboard is at
+  #active = 0; // its row
+  #top = ''; // the message that is at the top of what can be seen, and how far above that it begins
+  #topOffset = 0;
   #fresh = 0; // messages that came while somebody was reading further down
   #first = 0; // of the rows that can be seen
   #visible = 12;
@@ -82,6 +86,7 @@ export class TabellaInbox extends LitElement {
   override connectedCallback(): void {
     super.connectedCallback();
     document.addEventListener('pointerdown', this.#outside);
+    document.addEventListener('keydown', this.#onDocumentKey);
     this.#clock = setInterval(() => this.#panelIsOpen && this.requestUpdate(), 30_000);
     if (this.hasUpdated) this.#connect();
   }
@@ -89,6 +94,7 @@ export class TabellaInbox extends LitElement {
   override disconnectedCallback(): void {
     super.disconnectedCallback();
     document.removeEventListener('pointerdown', this.#outside);
+    document.removeEventListener('keydown', this.#onDocumentKey);
     clearInterval(this.#clock);
     clearTimeout(this.#toastTimer);
     clearTimeout(this.#sayTimer);
@@ -97,12 +103,17 @@ export class TabellaInbox extends LitElement {
   }
 
   override willUpdate(changed: PropertyValues): void {
-    const settings = ['url', 'tenant', 'inbox', 'user', 'hmac', 'token'];
-    if (settings.some((name) => changed.has(name))) this.#connect();
+    const settings = ['url', 'tenant', 'inbox', 'user', 'hmac'];
+    const first = changed.has('token') && (!this.client || !changed.get('token'));
+    if (first || settings.some((name) => changed.has(name))) this.#connect();
+    else if (changed.has('token')) this.client?.setToken(this.token);
+    this.#findActive();
   }
 
   override updated(changed: PropertyValues): void {
     if (changed.has('open') && changed.get('open') !== undefined) this.#wasOpened();
+    this.#keepPlace();
+    this.#onScroll();
     const row = this.renderRoot.querySelector<HTMLElement>('.row');
     if (row && row.offsetHeight > 0 && row.offsetHeight !== this.#rowHeight) {
       this.#rowHeight = row.offsetHeight;
@@ -127,30 +138,33 @@ export class TabellaInbox extends LitElement {
   #connect(): void {
     this.client?.stop();
     this.client = undefined;
-    if (!this.tenant || !this.inbox || (!this.token && !this.user)) return;
+    this.#activeId = this.#top = '';
+    this.#active = this.#first = this.#fresh = 0;
+    if (!this.isConnected || !this.tenant || !this.inbox || (!this.token && !this.user)) return;
     const { url, tenant, inbox, user, hmac, token } = this;
     const client = new InboxClient({ url, tenant, inbox, user, hmac, token });
-    client.addEventListener('change', () => this.requestUpdate());
+    client.addEventListener('change', () => {
+      if (this.#panelIsOpen && document.visibilityState === 'visible') void client.markSeen().catch(() => {});
+      this.requestUpdate();
+    });
     client.addEventListener('arrived', (event) => this.#arrived((event as CustomEvent<Message[]>).detail));
     this.client = client;
     client.start();
   }
 
   #arrived(messages: Message[]): void {
-    const list = this.#list;
-    // What one reads does not move: what came above it is behind the pill.
-    if (list && list.scrollTop > this.#rowHeight / 2) {
-      this.#fresh += messages.length;
-      void this.updateComplete.then(() => (list.scrollTop += messages.length * this.#rowHeight));
-    }
+    // What one reads does not move (#keepPlace): what came above it is behind the pill.
+    const isAbove = (message: Message) => this.#top !== '' && message.id > this.#top;
+    if (this.#isScrolled) this.#fresh += messages.filter(isAbove).length;
     this.#toSay += messages.length;
     clearTimeout(this.#sayTimer);
     this.#sayTimer = setTimeout(() => {
       this.#said = this.#plural('arrived', this.#toSay);
       this.#toSay = 0;
       this.requestUpdate();
+      // The same again is heard only if there was something else in between.
+      this.#sayTimer = setTimeout(() => ((this.#said = ''), this.requestUpdate()), 3_000);
     }, 300);
-    if (this.#panelIsOpen) void this.client?.markSeen().catch(() => {});
     this.dispatchEvent(new CustomEvent('tabella-inbox-arrived', { detail: messages, bubbles: true, composed: true }));
   }
 
@@ -158,6 +172,10 @@ export class TabellaInbox extends LitElement {
 
   #outside = (event: Event): void => {
     if (this.open && !this.inline && !event.composedPath().includes(this)) this.open = false;
+  };
+
+  #onDocumentKey = (event: KeyboardEvent): void => {
+    if (event.key === 'Escape' && this.open && !this.inline) this.open = false;
   };
 
   #wasOpened(): void {
@@ -179,7 +197,7 @@ export class TabellaInbox extends LitElement {
   #showToast(text: string, undo?: () => void): void {
     clearTimeout(this.#toastTimer);
     this.#toast = text ? { text, ...(undo ? { undo } : {}) } : undefined;
-    this.#toastTimer = setTimeout(() => this.#showToast(''), toastTime);
+    if (text) this.#toastTimer = setTimeout(() => this.#showToast(''), toastTime);
     this.requestUpdate();
   }
 
@@ -200,7 +218,10 @@ export class TabellaInbox extends LitElement {
 
   #snooze(message: Message): void {
     const { client } = this;
-    if (client) this.#act(client.snooze([message.id], this.snoozeFor), this.#text('didSnooze'), () => client.unsnooze([message.id]));
+    if (client) this.#act(client.snooze([message.id], this.snoozeFor), this.#text('didSnooze'), async () => {
+      await client.unsnooze([message.id]);
+      if (message.read) await client.markRead([message.id]); // what comes back is unread
+    });
   }
 
   // The page may do something else with it: tabella-inbox-open can be cancelled.
@@ -212,17 +233,13 @@ export class TabellaInbox extends LitElement {
     if (!opened) event.preventDefault();
   }
 
-  #onPanelKey(event: KeyboardEvent): void {
-    if (event.key === 'Escape' && !this.inline) {
-      event.stopPropagation();
-      this.open = false;
-    }
-  }
-
   #onListKey(event: KeyboardEvent): void {
     const messages = this.client?.messages ?? [];
+    const target = event.target as HTMLElement;
+    const onRow = target.classList.contains('row');
+    // What the page has drawn into a row has keys of its own.
+    if (!onRow && !target.closest('.list')) return;
     const message = messages[this.#active];
-    const onRow = (event.target as HTMLElement).classList.contains('row');
     const page = Math.max(1, this.#visible - 1);
     const moves: Record<string, number> = {
       ArrowDown: this.#active + 1, ArrowUp: this.#active - 1, j: this.#active + 1, k: this.#active - 1,
@@ -240,6 +257,9 @@ export class TabellaInbox extends LitElement {
     } else if (event.key === 'Delete' || event.key === 'e') {
       this.#toggleArchived(message);
       this.#moveTo(this.#active);
+    } else if (event.key === 's' && !message.archived) {
+      this.#snooze(message);
+      this.#moveTo(this.#active);
     } else if (event.key === 'u') {
       this.#toggleRead(message);
     }
@@ -248,6 +268,7 @@ export class TabellaInbox extends LitElement {
   #moveTo(at: number): void {
     const last = (this.client?.messages.length ?? 0) - 1;
     this.#active = Math.max(0, Math.min(at, last));
+    this.#activeId = this.client?.messages[this.#active]?.id ?? '';
     const list = this.#list;
     if (list) {
       const top = this.#active * this.#rowHeight;
@@ -270,6 +291,7 @@ export class TabellaInbox extends LitElement {
 
   #choose(show: Show, category: string | undefined): void {
     this.#active = this.#first = this.#fresh = 0;
+    this.#activeId = this.#top = '';
     if (this.#list) this.#list.scrollTop = 0;
     this.client?.setView({ show, category }).catch(() => this.#showToast(this.#text('failed')));
     this.requestUpdate();
@@ -279,8 +301,13 @@ export class TabellaInbox extends LitElement {
     const list = this.#list;
     if (!list) return;
     const first = Math.floor(list.scrollTop / this.#rowHeight);
+    this.#top = this.client?.messages[first]?.id ?? '';
+    this.#topOffset = list.scrollTop - first * this.#rowHeight;
     const visible = Math.ceil(list.clientHeight / this.#rowHeight) + 1;
-    if (list.scrollTop <= this.#rowHeight / 2) this.#fresh = 0;
+    if (!this.#isScrolled && this.#fresh > 0) {
+      this.#fresh = 0;
+      this.requestUpdate();
+    }
     if (first !== this.#first || visible !== this.#visible) {
       this.#first = first;
       this.#visible = visible;
@@ -294,6 +321,27 @@ export class TabellaInbox extends LitElement {
     if (client && !client.complete && this.#first + this.#visible + 10 > client.messages.length) void client.loadMore().catch(() => {});
   }
 
+  get #isScrolled(): boolean {
+    return (this.#list?.scrollTop ?? 0) > this.#rowHeight / 2;
+  }
+
+  // Rows that come or go above what one reads do not move it.
+  #keepPlace(): void {
+    const list = this.#list;
+    if (!list || !this.#isScrolled || !this.#top) return;
+    const at = this.client?.messages.findIndex((message) => message.id <= this.#top) ?? -1;
+    const scrollTop = at * this.#rowHeight + this.#topOffset;
+    if (at >= 0 && Math.abs(list.scrollTop - scrollTop) >= 1) list.scrollTop = scrollTop;
+  }
+
+  // Where the message that the keyboard is at is now; the one in its place, if it is gone.
+  #findActive(): void {
+    const messages = this.client?.messages ?? [];
+    const at = messages.findIndex((message) => message.id === this.#activeId);
+    this.#active = at >= 0 ? at : Math.max(0, Math.min(this.#active, messages.length - 1));
+    this.#activeId = messages[this.#active]?.id ?? '';
+  }
+
   // --- what is drawn
 
   get #list(): HTMLElement | null {
@@ -303,7 +351,12 @@ export class TabellaInbox extends LitElement {
     return this.open || this.inline;
   }
   get #language(): string {
-    return this.closest('[lang]')?.getAttribute('lang') || navigator.language || 'en';
+    const language = this.closest('[lang]')?.getAttribute('lang') || navigator.language || 'en';
+    try {
+      return Intl.getCanonicalLocales(language)[0] ?? 'en';
+    } catch {
+      return navigator.language || 'en'; // "en_US" is none
+    }
   }
   #text(name: { [K in keyof Texts]: Texts[K] extends string ? K : never }[keyof Texts]): string {
     return this.texts?.[name] ?? english[name];
@@ -332,13 +385,13 @@ export class TabellaInbox extends LitElement {
   #renderPanel() {
     const { client } = this;
     const view = client?.view ?? { show: 'active' };
-    const unread = view.category === undefined ? client?.counts.all.unread : client?.counts.categories[view.category]?.unread;
-    return html`<div class="panel" part="panel" role=${this.inline ? 'region' : 'dialog'} aria-label=${this.#text('title')} @keydown=${this.#onPanelKey}>
+    const unread = view.category === undefined ? client?.counts.all.unread : ofCategory(client?.counts.categories ?? {}, view.category)?.unread;
+    return html`<div class="panel" part="panel" role=${this.inline ? 'region' : 'dialog'} aria-label=${this.#text('title')}>
       <slot name="header">
         <header part="header">
           <h2 tabindex="-1">${this.#text('title')}</h2>
           <select part="show" aria-label=${this.#text('show')} @change=${(event: Event) => this.#choose((event.target as HTMLSelectElement).value as Show, view.category)}>
-            ${shows.map((show) => html`<option value=${show} ?selected=${show === view.show}>${this.#text(show as 'active')}</option>`)}
+            ${shows.map((show) => html`<option value=${show} .selected=${show === view.show}>${this.#text(show as 'active')}</option>`)}
           </select>
           <button class="icon" part="mark-all" title=${this.#text('markAll')} aria-label=${this.#text('markAll')} ?disabled=${!unread}
             @click=${() => client && this.#act(client.markAllRead(view.category), '')}>${checkAllIcon}</button>
@@ -372,7 +425,7 @@ export class TabellaInbox extends LitElement {
       aria-controls="list" tabindex=${key === chosen ? 0 : -1} @click=${() => this.#choose(client?.view.show ?? 'active', key)}>${label}${unread > 0 ? html`<span>${unread}</span>` : nothing}</button>`;
     return html`<div class="tabs" part="tabs" role="tablist" aria-label=${this.#text('title')} @keydown=${(event: KeyboardEvent) => this.#onTabKey(event, keys)}>
       ${tab(undefined, this.#text('all'), client?.counts.all.unread ?? 0)}
-      ${categories.map(({ key, label }) => tab(key, label ?? key, counts[key]?.unread ?? 0))}
+      ${categories.map(({ key, label }) => tab(key, label ?? key, ofCategory(counts, key)?.unread ?? 0))}
     </div>`;
   }
 
@@ -385,20 +438,22 @@ export class TabellaInbox extends LitElement {
   #renderList() {
     const messages = this.client?.messages ?? [];
     if (messages.length === 0) {
-      const text = this.client && !this.client.loaded ? this.#text('loading') : undefined;
+      const text = this.client && (!this.client.loaded || !this.client.complete) ? this.#text('loading') : undefined;
+      queueMicrotask(() => this.#loadAhead());
       return html`<div class="list" id="list" part="list" tabindex="0" role="region" aria-label=${this.#text('title')}>${text
         ? html`<div class="empty">${text}</div>`
         : html`<slot name="empty"><div class="empty" part="empty">${bellIcon}<strong>${this.#text('empty')}</strong><span>${this.#text('emptyHint')}</span></div></slot>`}</div>`;
     }
-    this.#active = Math.min(this.#active, messages.length - 1);
     const rows: number[] = [];
     for (let at = Math.max(0, this.#first - rowsBeyond); at < Math.min(messages.length, this.#first + this.#visible + rowsBeyond); ++at) rows.push(at);
-    if (!rows.includes(this.#active)) rows.push(this.#active); // where the keyboard is
+    // Where the keyboard is; in its place, so that it need not be moved, which would take the focus from it.
+    if (this.#active < (rows[0] ?? 0)) rows.unshift(this.#active);
+    else if (!rows.includes(this.#active)) rows.push(this.#active);
     queueMicrotask(() => this.#loadAhead());
     const now = Date.now();
     return html`<div class="list" id="list" part="list" role="feed" aria-label=${this.#text('title')} aria-busy=${!this.client?.loaded}
       tabindex="-1" @scroll=${this.#onScroll} @keydown=${this.#onListKey}>
-      <div class="rows" style="height:${messages.length * this.#rowHeight}px">
+      <div class="rows" style=${styleMap({ height: `${messages.length * this.#rowHeight}px` })}>
         ${repeat(rows, (at) => messages[at]!.id, (at) => this.#renderRow(messages[at]!, at, now))}
       </div>
     </div>`;
@@ -413,18 +468,18 @@ export class TabellaInbox extends LitElement {
     const opens = (event: Event) => this.#openMessage(message, event);
     const readText = this.#text(message.read ? 'markUnread' : 'markRead');
     const archiveText = this.#text(message.archived ? 'unarchive' : 'archive');
-    const action = (label: string, image: TemplateResult, act: () => void) => html`<button class="icon" tabindex="-1" title=${label} aria-label=${label} @click=${act}>${image}</button>`;
+    const action = (label: string, image: TemplateResult, act: () => void) => html`<button class="icon" part="action" tabindex="-1" title=${label} aria-label=${label} @click=${act}>${image}</button>`;
     return html`<article class="row ${message.read ? '' : 'unread'}" part="item ${message.read ? 'item-read' : 'item-unread'}" data-at=${at}
       aria-posinset=${at + 1} aria-setsize=${total} aria-labelledby="title-${message.id}" tabindex=${at === this.#active ? 0 : -1}
-      style="top:${at * this.#rowHeight}px" @focusin=${() => this.#setActive(at)}>
-      <slot name="item-${message.id}" style="display:contents">
-        <span class="dot"></span>
+      style=${styleMap({ top: `${at * this.#rowHeight}px` })} @focusin=${() => this.#setActive(message.id)}>
+      <slot name="item-${message.id}">
+        <span class="dot" part="dot"></span>
         <div class="content">
           <div class="line">
             ${href
               ? html`<a class="name" part="title" id="title-${message.id}" href=${href} tabindex="-1" @click=${opens}>${title}</a>`
               : html`<button class="name" part="title" id="title-${message.id}" tabindex="-1" @click=${opens}>${title}</button>`}
-            <time datetime=${message.created} title=${created.toLocaleString(this.#language)}>${ago(created, now, this.#language)}</time>
+            <time part="time" datetime=${message.created} title=${created.toLocaleString(this.#language)}>${ago(created, now, this.#language)}</time>
           </div>
           ${text ? html`<p class="text" part="text">${text}</p>` : nothing}
         </div>
@@ -437,9 +492,9 @@ export class TabellaInbox extends LitElement {
     </article>`;
   }
 
-  #setActive(at: number): void {
-    if (this.#active === at) return;
-    this.#active = at;
+  #setActive(id: string): void {
+    if (this.#activeId === id) return;
+    this.#activeId = id;
     this.requestUpdate();
   }
 

@@ -46,6 +46,7 @@ export interface Mark {
 
 // Up to where everything was marked.
 export interface Marks {
+  at: number; // the change that they are as of
   read: Mark;
   seen: Mark;
   categories: Record<string, Mark>;
@@ -95,11 +96,16 @@ export function addTally(to: Tally, tally: Tally, times: 1 | -1): Tally {
   };
 }
 
+// Categories have any name, those of members that every object has too.
+export function ofCategory<T>(all: Record<string, T>, category: string | undefined): T | undefined {
+  return category !== undefined && Object.hasOwn(all, category) ? all[category] : undefined;
+}
+
 const covers = (mark: Mark, message: Message) => message.arrived <= (message.public ? mark.public : mark.own);
 
 // A message as it is once marks are known that may be newer than it.
 export function withMarks(message: Message, marks: Marks): Message {
-  const mark = (message.category !== undefined && marks.categories[message.category]) || marks.read;
+  const mark = ofCategory(marks.categories, message.category) ?? marks.read;
   const read = message.read || (covers(mark, message) && (message.unreadat ?? 0) <= mark.own);
   const seen = message.seen || read || covers(marks.seen, message);
   return read === message.read && seen === message.seen ? message : { ...message, read, seen };

@@ -98,6 +98,7 @@ export const styles = css`
   .list { height: 100%; overflow-y: auto; overscroll-behavior: contain; position: relative; }
   .list:focus-visible { outline-offset: -2px; }
   .rows { position: relative; }
+  .row > slot { display: contents; }
   .row {
     position: absolute; inset-inline: 0; height: var(--_row); overflow: hidden; display: grid; gap: 0 10px;
     grid-template-columns: 8px minmax(0, 1fr); padding: 11px 16px 0 12px; border-block-end: 1px solid var(--_border);
@@ -120,11 +121,12 @@ export const styles = css`
     -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow-wrap: anywhere;
   }
   .actions {
-    position: absolute; inset-block-start: 6px; inset-inline-end: 10px; display: flex; gap: 2px; padding: 2px; opacity: 0;
+    position: absolute; inset-block-start: 6px; inset-inline-end: 10px; display: flex; gap: 2px; padding: 2px; opacity: 0; pointer-events: none;
     background: var(--_background); border: 1px solid var(--_border); border-radius: 8px;
   }
-  .row:hover .actions, .row:focus-within .actions { opacity: 1; }
-  @media (hover: none) { .row:focus-within .actions { opacity: 1; } }
+  .row:hover .actions, .row:focus-within .actions { opacity: 1; pointer-events: auto; }
+  /* Without a pointer that hovers they stand there, below the time. */
+  @media (hover: none) { .actions { opacity: 1; pointer-events: auto; inset-block-start: auto; inset-block-end: 4px; border: 0; background: none; } }
 
   .pill {
     position: absolute; z-index: 1; inset-block-start: 10px; inset-inline: 0; margin-inline: auto; width: max-content; padding: 5px 14px;

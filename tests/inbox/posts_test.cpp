@@ -1,0 +1,113 @@
+// What becomes of posts when something goes wrong in the middle.
+#include <fmt/format.h>
+
+#include "inbox/inbox_fixture.h"
+
+namespace tabella::inbox {
+namespace {
+
+using std::chrono::seconds;
+using test::Fault;
+
+class InboxPosts : public InboxFixture {
+ protected:
+  Publication gathered(std::string title) {
+    auto made = publication({"ann"}, std::move(title));
+    made.gathered_for = seconds(60);
+    return made;
+  }
+  std::string window() {
+    const auto end = epoch_milliseconds(Digests::end_of_window(clock_.now(), seconds(60)));
+    return fmt::format("shop#bell#ann#news#{}#0", end);
+  }
+  bool carry_on(const std::string& id) { return fire(posts_, &Posts::carry_on, "shop#bell#" + id); }
+  bool publish_digest(const std::string& payload) { return fire(digests_, &Digests::carry_out, payload); }
+};
+
+TEST_F(InboxPosts, AMessageIsInOneDigestThoughItsDeliveryIsRepeated) {
+  const auto digest = window();
+  const auto id = run(posts_.publish(gathered("one")))->post.id;
+  // Killed when it has gathered, and before it is noted that it has.
+  store_.decide([](test::FaultyStore::Call call) {
+    return call.writes && call.number == 1 ? Fault::die : Fault::none;
+  });
+  EXPECT_FALSE(carry_on(id));
+  store_.decide({});
+  clock_.advance(seconds(120));
+  EXPECT_TRUE(publish_digest(digest));
+  EXPECT_EQ(titles(kAnn), std::vector<std::string>{"one"});
+  EXPECT_TRUE(carry_on(id));
+  EXPECT_TRUE(publish_digest(digest));
+  EXPECT_EQ(titles(kAnn), std::vector<std::string>{"one"});
+}
+
+TEST_F(InboxPosts, WhatComesBehindTheEndOfItsWindowIsAnotherDigest) {
+  const auto digest = window();
+  const auto first = run(posts_.publish(gathered("one")))->post.id;
+  const auto late = run(posts_.publish(gathered("two")))->post.id;
+  EXPECT_TRUE(carry_on(first));
+  clock_.advance(seconds(120));
+  EXPECT_TRUE(publish_digest(digest));
+  EXPECT_TRUE(carry_on(late));
+  EXPECT_TRUE(publish_digest(digest));
+  EXPECT_EQ(titles(kAnn).size(), 2u);
+  EXPECT_TRUE(run(posts_.redact(kShop, late, {})));
+  EXPECT_EQ(titles(kAnn), std::vector<std::string>{"one"});
+}
+
+TEST_F(InboxPosts, ADigestThatIsPublishedTwiceIsThereOnce) {
+  const auto digest = window();
+  for (const auto* title : {"one", "two", "three"})
+    EXPECT_TRUE(carry_on(run(posts_.publish(gathered(title)))->post.id));
+  clock_.advance(seconds(60));
+  // The answer to its publication is lost.
+  store_.decide([](test::FaultyStore::Call call) { return call.writes ? Fault::lose_answer : Fault::none; });
+  static_cast<void>(publish_digest(digest));
+  store_.decide({});
+  EXPECT_TRUE(publish_digest(digest));
+  EXPECT_EQ(titles(kAnn), std::vector<std::string>{"3 new: news"});
+  EXPECT_EQ(run(boxes_.counts(kAnn))->tallies[kAll].unread, 1);
+}
+
+TEST_F(InboxPosts, NobodyWaitsForABoxThatIsFull) {
+  EXPECT_TRUE(run(boxes_.counts(kAnn)));
+  // As large as a row may be.
+  const std::string filler(399'000, 'x');
+  EXPECT_TRUE(run(engine_.update_item(store::Update("inbox", stats_key(kAnn, kAll)).set("filler", filler))));
+  EXPECT_TRUE(run(posts_.publish(publication({"ann", "bob"}))));
+  EXPECT_EQ(titles({.place = kShop, .user = "bob"}).size(), 1u);
+  auto many = publication({});
+  many.content.everyone = false;
+  for (int i = 0; i < 40; ++i) many.users.push_back(fmt::format("user{}", i));
+  many.users.emplace_back("ann");
+  const auto id = run(posts_.publish(many))->post.id;
+  EXPECT_TRUE(carry_on(id));
+  EXPECT_EQ(titles({.place = kShop, .user = "user39"}).size(), 1u);
+  EXPECT_EQ(run(posts_.find(kShop, id)).value()->state, PostState::done);
+}
+
+TEST_F(InboxPosts, WhatWasToComeInThePastComesNow) {
+  auto past = publication({"ann"});
+  past.deliver_at = clock_.now() - std::chrono::hours(5);
+  EXPECT_TRUE(run(posts_.publish(past)));
+  EXPECT_EQ(titles(kAnn).size(), 1u);
+}
+
+TEST_F(InboxPosts, AGroupIsTakenAwayAHandfulAtATimeAndAllOfIt) {
+  for (int i = 0; i < 30; ++i) {
+    auto one = publication({"ann"});
+    one.content.group = "order-1";
+    EXPECT_TRUE(run(posts_.publish(one)));
+  }
+  const auto ids = run(posts_.select(kShop, {.group = "order-1"})).value();
+  EXPECT_EQ(ids.size(), 30u);
+  for (const auto& id : ids) {
+    EXPECT_TRUE(run(posts_.redact(kShop, id, {}, true)));
+    EXPECT_TRUE(carry_on(id));
+  }
+  EXPECT_TRUE(titles(kAnn).empty());
+  EXPECT_TRUE(run(posts_.select(kShop, {.group = "order-1"}))->empty());
+}
+
+}  // namespace
+}  // namespace tabella::inbox
