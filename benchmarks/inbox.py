@@ -1,5 +1,6 @@
 """./bench inbox: messages published, feeds and counts read, a broadcast, and open event streams, beside what a team would build on PostgreSQL
-(a table of messages with an index, synchronous_commit on; its own HTTP layer left out), in one run on one disk. Ratios are what counts.
+(a table of messages with an index, synchronous_commit on; its own HTTP layer left out), in one run on one disk, with nginx as the ceiling of what is
+reached over HTTP. Ratios are what counts.
 
   ./bench inbox [--seconds 4] [--rounds 3] [--only publish|feed|counts|broadcast|streams] [--messages 100] [--users 1000]
                 [--broadcast 1000000] [--streams 10000]
@@ -37,6 +38,16 @@ MESSAGE = json.dumps({"title": "Your order is on its way", "body": "It arrives t
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
+def wrk(port, what, seconds, users, message):
+    """How many requests were answered, and the seconds they took."""
+    output = postgresql.run(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", os.path.join(HERE, "inbox.lua"), f"http://127.0.0.1:{port}/", "--",
+                             what, str(users), message])
+    if "Non-2xx" in output or "Socket errors" in output:
+        raise SystemExit(f"{what}: some were refused:\n{output}")
+    requests, took = re.search(r"(\d+) requests in ([\d.]+\w+)", output).groups()
+    return int(requests), journal_peers.seconds_of(took)
+
+
 class Tabella(servers.Server):
     def __init__(self, port):
         folder = os.path.join(servers.WORK, "inbox")
@@ -63,12 +74,8 @@ class Tabella(servers.Server):
     def drive(self, what, seconds, users):
         """Requests a second, and µs of processor time each."""
         before = self.cpu_seconds()
-        output = postgresql.run(["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}", "-s", os.path.join(HERE, "inbox.lua"), f"http://127.0.0.1:{self.port}/", "--",
-                                 what, str(users), self.message])
-        if "Non-2xx" in output or "Socket errors" in output:
-            raise SystemExit(f"{what}: some were refused:\n{output}")
-        requests, took = re.search(r"(\d+) requests in ([\d.]+\w+)", output).groups()
-        return int(requests) / journal_peers.seconds_of(took), (self.cpu_seconds() - before) / int(requests) * 1e6
+        requests, took = wrk(self.port, what, seconds, users, self.message)
+        return requests / took, (self.cpu_seconds() - before) / requests * 1e6
 
     def fill(self, users, messages):
         for user in range(users):
@@ -124,11 +131,32 @@ class PostgreSQL(postgresql.Cluster):
         self.psql("VACUUM ANALYZE")
 
 
-def compare(options, what, tabella, peer, verdicts):
-    figures = journal.in_turns(options, [tabella, peer], lambda subject: subject.drive(what, options.seconds, options.users),
+class Nginx:
+    """What the same requests come to if nothing is done for them: the ceiling for whoever is reached over HTTP."""
+
+    name = "nginx"
+
+    def __init__(self, port, message):
+        self.server, self.message = servers.nginx(port), message
+
+    def drive(self, what, seconds, users):
+        before = self.server.cpu_seconds()
+        requests, took = wrk(self.server.port, what, seconds, users, self.message)
+        return requests / took, (self.server.cpu_seconds() - before) / requests * 1e6
+
+    def stop(self):
+        self.server.stop()
+
+
+def compare(options, what, tabella, peer, nginx, verdicts):
+    if what != "publish":
+        connection = http.client.HTTPConnection("127.0.0.1", tabella.port)
+        connection.request("GET", "/inbox/shop/bell/" + ("messages?limit=20" if what == "feed" else "counts"), headers={"X-Inbox-User": "user-000000"})
+        servers.set_nginx_answer(connection.getresponse().read())
+    figures = journal.in_turns(options, [tabella, peer, nginx], lambda subject: subject.drive(what, options.seconds, options.users),
                                lambda figure: f"{figure[0]:.0f} a second, {figure[1]:.0f} µs of processor time each")
-    ours, theirs = (statistics.median(rate for rate, _ in figures[subject.name]) for subject in (tabella, peer))
-    print(f"{what}: {ours:.0f} a second, PostgreSQL {theirs:.0f}: {ours / theirs:.2f} times as many\n")
+    ours, theirs, ceiling = (statistics.median(rate for rate, _ in figures[subject.name]) for subject in (tabella, peer, nginx))
+    print(f"{what}: {ours:.0f} a second, PostgreSQL {theirs:.0f}: {ours / theirs:.2f} times as many; nginx with an answer as long {ceiling:.0f}, which is {ceiling / theirs:.2f} times\n")
     if what in ("publish", "feed"):
         verdicts.add(f"{what} against PostgreSQL", ours / theirs, 3, "{:.2f}×")
 
@@ -239,15 +267,16 @@ def main():
         tabella = started(Tabella(PORT))
         if wanted != ["streams"]:
             peer = started(PostgreSQL(PORT + 10))
+            nginx = started(Nginx(PORT + 20, tabella.message))
         if "publish" in wanted:
-            compare(options, "publish", tabella, peer, verdicts)
+            compare(options, "publish", tabella, peer, nginx, verdicts)
         if "feed" in wanted or "counts" in wanted:
             for server in (tabella, peer):
                 server.fill(options.users, options.messages)
                 server.settle(at_most=30)
         for what in ("feed", "counts"):
             if what in wanted:
-                compare(options, what, tabella, peer, verdicts)
+                compare(options, what, tabella, peer, nginx, verdicts)
         if "broadcast" in wanted:
             broadcast(options, tabella, peer, verdicts)
         if "streams" in wanted:

@@ -141,7 +141,7 @@ http {{
   access_log off; keepalive_requests 1000000000; open_file_cache max=16;
   client_body_temp_path {work}/nginx-body; proxy_temp_path {work}/nginx-proxy; fastcgi_temp_path {work}/nginx-fastcgi;
   uwsgi_temp_path {work}/nginx-uwsgi; scgi_temp_path {work}/nginx-scgi;
-  server {{ listen 127.0.0.1:{port}; root {work}/www; index answer; location / {{ error_page 405 =200 /answer; }} }}
+  server {{ listen 127.0.0.1:{port}; root {work}/www; location / {{ try_files /answer =404; error_page 405 =200 /answer; }} }}
 }}
 """
 

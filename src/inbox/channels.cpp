@@ -23,11 +23,6 @@ constexpr int kWaitForPost = 6;
 constexpr std::chrono::milliseconds kGiveUp = std::chrono::days{3};
 constexpr int kMostCalls = 4;  // of one tenant's webhook at once
 
-std::string said(item::ValueView message, const char* name) {
-  const auto value = message.type() == item::Type::M ? message.member(name) : std::nullopt;
-  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
-}
-
 // A link as a mail program needs it; empty: there is none.
 std::string absolute_link(const std::string& link, const std::string& base) {
   if (link.starts_with("https://") || link.starts_with("http://")) return link;
@@ -36,18 +31,18 @@ std::string absolute_link(const std::string& link, const std::string& base) {
 }
 
 std::string email_text(item::ValueView message, const std::string& link_base) {
-  auto text = said(message, "body");
-  const auto digest = message.type() == item::Type::M ? message.member("digest") : std::nullopt;
+  auto text = store::text_of(message, "body");
+  const auto digest = store::member_of(message, "digest");
   if (digest && text.empty())
     if (const auto items = digest->member("items"); items && items->type() == item::Type::L)
       for (item::Elements each(*items); each.next();) {
-        text.append("- ").append(said(each.value(), "title"));
-        const auto link = absolute_link(said(each.value(), "cta_uri"), link_base);
+        text.append("- ").append(store::text_of(each.value(), "title"));
+        const auto link = absolute_link(store::text_of(each.value(), "cta_uri"), link_base);
         text.append(link.empty() ? "" : "\n  ").append(link).append("\n");
       }
-  const auto link = absolute_link(said(message, "cta_uri"), link_base);
+  const auto link = absolute_link(store::text_of(message, "cta_uri"), link_base);
   if (!link.empty()) text.append(text.empty() ? "" : "\n\n").append(link);
-  return text.empty() ? said(message, "title") : text;
+  return text.empty() ? store::text_of(message, "title") : text;
 }
 
 }  // namespace
@@ -135,7 +130,7 @@ Async<void> Channels::email(const Sending& sending) {
       JsonArrayWriter to(object.key("to"));
       append_json_string(to.element(), profile->email);
     }
-    object.string("subject", printable(said(message, "title")));
+    object.string("subject", printable(store::text_of(message, "title")));
     object.string("body_text", email_text(message, settings->link_base));
     JsonObjectWriter labels(object.key("labels"));
     labels.string("tenant", sending.place.tenant);

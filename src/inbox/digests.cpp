@@ -29,9 +29,9 @@ constexpr int kMostVersions = 1000;  // of a digest: each after the one before i
 // What comes late comes together, once nothing more has come for so long.
 constexpr std::chrono::seconds kLate{10};
 // What is kept of each.
-constexpr size_t kMostTitle = 200;
-constexpr size_t kMostBody = 500;
-constexpr size_t kMostLink = 500;
+constexpr size_t kMostGatheredTitle = 200;
+constexpr size_t kMostGatheredBody = 500;
+constexpr size_t kMostGatheredLink = 500;
 constexpr const char* kUsualTitle = "{count} new: {category}";
 
 store::Item digest_key(const Box& box, std::string_view category, int64_t end, int part) {
@@ -48,11 +48,6 @@ std::string digest_id(const Box& box, std::string_view category, int64_t end, in
   return make_message_id(end * 1000, bits);
 }
 
-std::string text_of_member(item::ValueView map, const char* name) {
-  const auto value = map.type() == item::Type::M ? map.member(name) : std::nullopt;
-  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
-}
-
 std::string shortened(std::string text, size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
@@ -62,14 +57,15 @@ std::string shortened(std::string text, size_t most) {
 item::Value gathered_item(const Content& content) {
   const item::ValueView message{std::string_view(content.message)};
   auto map = item::Value::map();
-  map.set_member("title", item::Value::string(shortened(text_of_member(message, "title"), kMostTitle)));
-  if (auto body = text_of_member(message, "body"); !body.empty())
-    map.set_member("body", item::Value::string(shortened(std::move(body), kMostBody)));
+  map.set_member("title",
+                 item::Value::string(shortened(store::text_of(message, "title"), kMostGatheredTitle)));
+  if (auto body = store::text_of(message, "body"); !body.empty())
+    map.set_member("body", item::Value::string(shortened(std::move(body), kMostGatheredBody)));
   // A link that is cut off leads nowhere.
-  if (auto link = text_of_member(message, "cta_uri"); !link.empty() && link.size() <= kMostLink)
+  if (auto link = store::text_of(message, "cta_uri"); !link.empty() && link.size() <= kMostGatheredLink)
     map.set_member("cta_uri", item::Value::string(std::move(link)));
   if (!content.sender.empty())
-    map.set_member("sender", item::Value::string(shortened(content.sender, kMostTitle)));
+    map.set_member("sender", item::Value::string(shortened(content.sender, kMostGatheredTitle)));
   return map;
 }
 
@@ -191,14 +187,14 @@ Async<std::vector<std::string>> Digests::take_out(const Box& box, const Content&
 }
 
 std::optional<item::Value> Digests::without(item::ValueView message, const std::string& id) {
-  const auto digest = message.type() == item::Type::M ? message.member("digest") : std::nullopt;
+  const auto digest = store::member_of(message, "digest");
   if (!digest) return item::Value::decode(message);
   const auto list = digest->member("items");
   if (!list || list->type() != item::Type::L) return item::Value::decode(message);
   std::vector<std::pair<std::string, item::Value>> items;
   bool found = false;
   for (item::Elements each(*list); each.next();) {
-    auto its_id = text_of_member(each.value(), "id");
+    auto its_id = store::text_of(each.value(), "id");
     found = found || its_id == id;
     if (its_id != id) items.emplace_back(std::move(its_id), item::Value::decode(each.value()));
   }
@@ -206,8 +202,8 @@ std::optional<item::Value> Digests::without(item::ValueView message, const std::
   if (items.empty()) return {};
   const auto count = digest->member("count");
   const auto left = count ? item::number_to_int(count->content()).value_or(1) - 1 : 0;
-  return digest_message(std::move(items), left, text_of_member(*digest, "heading"),
-                        text_of_member(*digest, "category"));
+  return digest_message(std::move(items), left, store::text_of(*digest, "heading"),
+                        store::text_of(*digest, "category"));
 }
 
 awaitable<void> Digests::carry_out(const schedule::Firing& firing) {

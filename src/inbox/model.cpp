@@ -59,11 +59,6 @@ store::IndexDefinition local_index(const char* name, const char* sort) {
           .projection = store::ProjectionType::keys_only};
 }
 
-std::string text_member_of(item::ValueView map, const char* member) {
-  const auto value = map.type() == item::Type::M ? map.member(member) : std::nullopt;
-  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
-}
-
 int64_t removal_of(int64_t expires) { return expires + kGrace.count(); }
 
 void append_text_member(item::ContainerEncoder& map, std::string& out, const char* name,
@@ -124,11 +119,6 @@ Tally read_tally(item::ItemView row) {
   Tally tally;
   for (const auto& counter : kCounters) tally.*counter.field = store::number_of(row, counter.name);
   return tally;
-}
-
-int64_t member_number(item::ValueView map, const char* name) {
-  const auto value = map.member(name);
-  return value && value->type() == item::Type::N ? item::number_to_int(value->content()).value_or(0) : 0;
 }
 
 // Calls `take(name, value)` for each member of a map.
@@ -269,7 +259,7 @@ StoredMessage read_message(store::Item row) {
     else if (name == kRedacted)
       state.redacted = flag(value);
     else if (name == kTaxonomy)
-      state.category = text_member_of(value, kCategory);
+      state.category = store::text_of(value, kCategory);
   }
   message.row = std::move(row);
   return message;
@@ -288,7 +278,7 @@ void write_content(JsonObjectWriter& out, const StoredMessage& message) {
     out.boolean("public", inner && inner->type() == item::Type::M && inner->member("kind") &&
                               inner->member("kind")->content() == "everyone");
     if (inner && inner->type() == item::Type::M) write_text("label", inner->member("label"));
-    out.number("delivered", member_number(*audiences, "delivered"));
+    out.number("delivered", store::number_of(*audiences, "delivered"));
   }
   if (const auto said = message.row.find(kMessage)) append_plain_json(out.key("message"), *said);
 }
@@ -353,20 +343,21 @@ void read_stats_row(Stats& stats, item::ItemView row) {
   stats.marks.read = {store::number_of(row, kReadMark), store::number_of(row, kReadBroadcasts)};
   stats.marks.seen = {store::number_of(row, kSeenMark), store::number_of(row, kSeenBroadcasts)};
   for_each_member(row, kReadIn, [&](std::string name, item::ValueView mark) {
-    stats.marks.read_in[std::move(name)] = {member_number(mark, "own"), member_number(mark, "broadcast")};
+    stats.marks.read_in[std::move(name)] = {store::number_of(mark, "own"),
+                                            store::number_of(mark, "broadcast")};
   });
   stats.wishes = read_wishes(row, kWishes);
   for_each_member(row, kBellSteps, [&](std::string name, item::ValueView list) {
     auto& steps = stats.bell.steps[std::move(name)];
     for (item::Elements each(list); each.next();) {
       const auto on = each.value().member("on");
-      steps.push_back({.after = member_number(each.value(), "after"),
+      steps.push_back({.after = store::number_of(each.value(), "after"),
                        .on = on ? std::optional(on->boolean()) : std::nullopt});
     }
   });
   for_each_member(row, kBase, [&](std::string name, item::ValueView tally) {
     auto& base = stats.base[std::move(name)];
-    for (const auto& counter : kCounters) base.*counter.field = member_number(tally, counter.name);
+    for (const auto& counter : kCounters) base.*counter.field = store::number_of(tally, counter.name);
   });
 }
 

@@ -42,14 +42,8 @@ store::Item profile_key(std::string_view tenant, std::string_view user) {
   return Row().set(kPartition, fmt::format("t#{}U#{}", tenant, user)).set(kSort, kProfileSort);
 }
 
-std::string text_in(item::ValueView map, const char* name) {
-  const auto value = map.type() == item::Type::M ? map.member(name) : std::nullopt;
-  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
-}
 std::chrono::seconds seconds_in(item::ValueView map, const char* name) {
-  const auto value = map.type() == item::Type::M ? map.member(name) : std::nullopt;
-  const bool number = value && value->type() == item::Type::N;
-  return std::chrono::seconds(number ? item::number_to_int(value->content()).value_or(0) : 0);
+  return std::chrono::seconds(store::number_of(map, name));
 }
 
 item::Value text_map(std::initializer_list<std::pair<const char*, std::string_view>> members) {
@@ -78,14 +72,14 @@ InboxSettings read_inbox(item::ItemView row) {
   settings.schema = store::text_of(row, kSchema);
   if (const auto digests = row.find(kDigests); digests && digests->type() == item::Type::M)
     for (item::Elements each(*digests); each.next();)
-      settings.digests[std::string(each.name())] = {.every = text_in(each.value(), "every"),
-                                                    .title = text_in(each.value(), "title")};
+      settings.digests[std::string(each.name())] = {.every = store::text_of(each.value(), "every"),
+                                                    .title = store::text_of(each.value(), "title")};
   if (const auto email = row.find(kEmail))
-    settings.email = {.from = text_in(*email, "from"),
-                      .link_base = text_in(*email, "link_base"),
+    settings.email = {.from = store::text_of(*email, "from"),
+                      .link_base = store::text_of(*email, "link_base"),
                       .after = seconds_in(*email, "after")};
   if (const auto hook = row.find(kWebhook))
-    settings.webhook = {.url = text_in(*hook, "url"), .after = seconds_in(*hook, "after")};
+    settings.webhook = {.url = store::text_of(*hook, "url"), .after = seconds_in(*hook, "after")};
   return settings;
 }
 

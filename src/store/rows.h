@@ -14,6 +14,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,19 @@ inline int64_t number_of(item::ItemView row, std::string_view name) {
 inline bool flag_of(item::ItemView row, std::string_view name) {
   const auto value = row.find(name);
   return value && value->type() == item::Type::BOOL && value->boolean();
+}
+
+// The same of a map's members.
+inline std::optional<item::ValueView> member_of(item::ValueView map, std::string_view name) {
+  return map.type() == item::Type::M ? map.member(name) : std::nullopt;
+}
+inline std::string text_of(item::ValueView map, std::string_view name) {
+  const auto value = member_of(map, name);
+  return value && value->type() == item::Type::S ? std::string(value->content()) : std::string();
+}
+inline int64_t number_of(item::ValueView map, std::string_view name) {
+  const auto value = member_of(map, name);
+  return value && value->type() == item::Type::N ? item::number_to_int(value->content()).value_or(0) : 0;
 }
 
 struct Binary {

@@ -195,7 +195,7 @@ export class InboxClient extends EventTarget {
     if (this.counts.all.unseen === 0 || this.#seeing) return;
     this.#seeing = true;
     try {
-      await this.#send('seen', {});
+      await this.#request('PUT', 'messages/seen', {}); // nothing is shown by it that would have to be put right
     } finally {
       this.#seeing = false;
     }

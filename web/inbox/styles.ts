@@ -1,6 +1,19 @@
 // How the element looks. Every colour and size is a custom property --tabella-inbox-…; every piece is a part.
 import { css } from 'lit';
 
+const dark = css`
+  --_background: var(--tabella-inbox-background, #171c25);
+  --_text: var(--tabella-inbox-text, #e6e9ef);
+  --_muted: var(--tabella-inbox-muted, #a3adbd);
+  --_border: var(--tabella-inbox-border, #2f3744);
+  --_hover: var(--tabella-inbox-hover, #1f2632);
+  --_accent: var(--tabella-inbox-accent, #8aa5ff);
+  --_on-accent: var(--tabella-inbox-on-accent, #0f131a);
+  --_badge: var(--tabella-inbox-badge, #ff8a7d);
+  --_on-badge: var(--tabella-inbox-on-badge, #1c0a08);
+  --_shadow: var(--tabella-inbox-shadow, 0 0 0 1px #2f3744, 0 16px 32px #0009);
+`;
+
 export const styles = css`
   :host {
     --_background: var(--tabella-inbox-background, #fff);
@@ -24,31 +37,9 @@ export const styles = css`
   :host([inline]) { display: block; }
   :host([hidden]) { display: none; }
   @media (prefers-color-scheme: dark) {
-    :host(:not([theme='light'])) {
-      --_background: var(--tabella-inbox-background, #171c25);
-      --_text: var(--tabella-inbox-text, #e6e9ef);
-      --_muted: var(--tabella-inbox-muted, #a3adbd);
-      --_border: var(--tabella-inbox-border, #2f3744);
-      --_hover: var(--tabella-inbox-hover, #1f2632);
-      --_accent: var(--tabella-inbox-accent, #8aa5ff);
-      --_on-accent: var(--tabella-inbox-on-accent, #0f131a);
-      --_badge: var(--tabella-inbox-badge, #ff8a7d);
-      --_on-badge: var(--tabella-inbox-on-badge, #1c0a08);
-      --_shadow: var(--tabella-inbox-shadow, 0 0 0 1px #2f3744, 0 16px 32px #0009);
-    }
+    :host(:not([theme='light'])) { ${dark} }
   }
-  :host([theme='dark']) {
-    --_background: var(--tabella-inbox-background, #171c25);
-    --_text: var(--tabella-inbox-text, #e6e9ef);
-    --_muted: var(--tabella-inbox-muted, #a3adbd);
-    --_border: var(--tabella-inbox-border, #2f3744);
-    --_hover: var(--tabella-inbox-hover, #1f2632);
-    --_accent: var(--tabella-inbox-accent, #8aa5ff);
-    --_on-accent: var(--tabella-inbox-on-accent, #0f131a);
-    --_badge: var(--tabella-inbox-badge, #ff8a7d);
-    --_on-badge: var(--tabella-inbox-on-badge, #1c0a08);
-    --_shadow: var(--tabella-inbox-shadow, 0 0 0 1px #2f3744, 0 16px 32px #0009);
-  }
+  :host([theme='dark']) { ${dark} }
 
   * { box-sizing: border-box; }
   button, select { font: inherit; color: inherit; }
