@@ -349,10 +349,10 @@ test('what crosses with a page is not lost', async () => {
 })
 
 test('a token given as text is made anew before it ends', async () => {
-  const response = await fetch(`http://127.0.0.1:${tabella.port}/inbox/${tenant}/tokens`, { method: 'POST', body: JSON.stringify({ user: 'ann', ttl: '4s' }) })
+  const response = await fetch(`http://127.0.0.1:${tabella.port}/inbox/${tenant}/tokens`, { method: 'POST', body: JSON.stringify({ user: 'ann', ttl: '8s' }) })
   const { token } = await response.json()
   const page = await open('', { opened: false, change: (html) => html.replace('user="ann"', `token="${token}"`) })
-  await page.waitForTimeout(6000)
+  await page.waitForTimeout(10_000)
   await publish('after it would have ended')
   await untilBadge(page, '1')
 })

@@ -121,7 +121,7 @@ class Schema(Elsewhere):
 
 class Digests(Elsewhere):
     def test_messages_of_a_category_come_as_one(self):
-        self.put(self.place, digests={"likes": {"every": "3s", "title": "{count} new likes"}})
+        self.put(self.place, digests={"likes": {"every": "6s", "title": "{count} new likes"}})
         self.ann.counts()
         ids = [self.publish("ann", f"like {number}", category="likes", expect=202, message={"cta_uri": f"/posts/{number}"})["id"] for number in range(5)]
         self.publish("bob", "alone", category="likes", expect=202, message={"body": "text"})
@@ -138,10 +138,10 @@ class Digests(Elsewhere):
         self.assertEqual(self.bob.feed()["messages"][0]["message"]["body"], "text")
 
     def test_what_is_redacted_is_in_no_digest(self):
-        self.put(self.place, digests={"likes": "4s"})
-        time.sleep(4 - time.time() % 4 + 0.1)  # a window begins
+        self.put(self.place, digests={"likes": "8s"})
+        time.sleep(8 - time.time() % 8 + 0.1)  # a window begins
         kept, early, late = [self.publish("ann", title, category="likes", expect=202)["id"] for title in ("kept", "early", "late")]
-        wait_until(lambda: all(self.server.call("GET", f"/inbox/{self.place}/posts/{post}")["state"] == "done" for post in (kept, early, late)), 3)
+        wait_until(lambda: all(self.server.call("GET", f"/inbox/{self.place}/posts/{post}")["state"] == "done" for post in (kept, early, late)), 6)
         self.server.call("DELETE", f"/inbox/{self.place}/messages/redact", {"ids": [early]})
         wait_until(lambda: len(self.ann.titles()) == 1, 20)
         self.assertEqual([item["id"] for item in self.ann.feed()["messages"][0]["message"]["digest"]["items"]], [late, kept])
@@ -201,8 +201,8 @@ class Email(Elsewhere):
         self.assertNotIn("\n", self.subjects("ann")[0])
 
     def test_a_digest_goes_by_email_as_one(self):
-        self.put(self.place, email={"from": "bell@shop.example"}, preferences={"likes": {"email": True}}, digests={"likes": "4s"})
-        time.sleep(4 - time.time() % 4 + 0.1)
+        self.put(self.place, email={"from": "bell@shop.example"}, preferences={"likes": {"email": True}}, digests={"likes": "8s"})
+        time.sleep(8 - time.time() % 8 + 0.1)
         for number in range(3):
             self.publish("ann", f"like {number}", category="likes", expect=202)
         wait_until(lambda: self.subjects("ann") == ["3 new: likes"], 20)
