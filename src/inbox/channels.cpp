@@ -18,8 +18,6 @@ using store::Async;
 
 namespace {
 
-// A post whose timer is there and whose row is not: whoever was publishing it was killed, or is just at it.
-constexpr int kWaitForPost = 6;
 constexpr std::chrono::milliseconds kGiveUp = std::chrono::days{3};
 constexpr int kMostCalls = 4;  // of one tenant's webhook at once
 
@@ -71,16 +69,12 @@ awaitable<void> Channels::fire(const schedule::Firing& firing) {
   const auto channel = parts.size() == 5 ? channel_named(parts[3]) : std::nullopt;
   if (!channel) co_return log::error("a timer of the inbox names no channel: {}", firing.timer.payload);
   const Place place{.tenant = std::string(parts[0]), .inbox = std::string(parts[1])};
-  const auto post = co_await parts_.posts.load(place, std::string(parts[2]));
-  if (!post) throw std::runtime_error(post.error().message);
-  if (!*post) {
-    if (firing.attempt < kWaitForPost) throw std::runtime_error("the post is not there yet");
-    co_return;  // it was never acknowledged
-  }
+  const auto post = co_await parts_.posts.load_for(firing, place, std::string(parts[2]));
+  if (!post) co_return;
   const auto rules = co_await parts_.settings.rules(place);
   if (!rules) throw std::runtime_error(rules.error().message);
   const Sending sending{
-      .place = place, .user = std::string(parts[4]), .channel = *channel, .post = **post, .rules = *rules};
+      .place = place, .user = std::string(parts[4]), .channel = *channel, .post = *post, .rules = *rules};
   const auto wanted = co_await is_wanted(sending);
   if (!wanted) throw std::runtime_error(wanted.error().message);
   if (!*wanted) co_return;

@@ -9,7 +9,6 @@
 #include "base/duration.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/utf8.h"
 #include "inbox/sequence.h"
 
 namespace tabella::inbox {

@@ -71,6 +71,10 @@ class Posts {
   store::Async<std::optional<Post>> find(Place place, std::string id);
   // With what it says, where it is not delivered yet or goes elsewhere too.
   store::Async<std::optional<PostRow>> load(Place place, std::string id);
+  // For a timer that was set before its post was there. Nothing: it was never acknowledged. Throws what has
+  // the timer tried again.
+  boost::asio::awaitable<std::optional<PostRow>> load_for(const schedule::Firing& firing, Place place,
+                                                          std::string id);
   // The posts that are selected. Of a group some hundreds that are still there: one that is redacted or
   // cancelled leaves it.
   static constexpr int64_t kMostOfGroup = 500;

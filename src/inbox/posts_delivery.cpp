@@ -25,18 +25,22 @@ constexpr int kWaitForRow = 6;
 
 // --- carrying out
 
+awaitable<std::optional<PostRow>> Posts::load_for(const schedule::Firing& firing, Place place,
+                                                  std::string id) {
+  auto row = co_await load(std::move(place), std::move(id));
+  if (!row) throw std::runtime_error(row.error().message);
+  if (!*row && firing.attempt < kWaitForRow) throw std::runtime_error("the post is not there yet");
+  co_return std::move(*row);
+}
+
 awaitable<void> Posts::carry_on(const schedule::Firing& firing) {
   const auto parts = split(firing.timer.payload, '#');
   if (parts.size() != 3) co_return log::error("a timer of the inbox names no post: {}", firing.timer.payload);
   const Place place{.tenant = std::string(parts[0]), .inbox = std::string(parts[1])};
-  auto row = co_await load(place, std::string(parts[2]));
-  if (!row) throw std::runtime_error(row.error().message);
-  if (!*row) {
-    if (firing.attempt < kWaitForRow) throw std::runtime_error("the post is not there yet");
-    co_return;  // it was never acknowledged
-  }
-  const auto done = (*row)->post.state == PostState::redacted ? co_await carry_out_redaction(place, **row)
-                                                              : co_await carry_out(place, std::move(**row));
+  auto row = co_await load_for(firing, place, std::string(parts[2]));
+  if (!row) co_return;
+  const auto done = row->post.state == PostState::redacted ? co_await carry_out_redaction(place, *row)
+                                                           : co_await carry_out(place, std::move(*row));
   if (!done) throw std::runtime_error(done.error().message);
 }
 
