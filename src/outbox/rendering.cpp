@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/json.h"
-#include "outbox/template.h"
+#include "handlebars/template.h"
 
 namespace tabella::outbox {
 
@@ -16,7 +16,7 @@ std::unexpected<Invalid> wrong_part(std::string_view part, const Invalid& why) {
 }
 
 Checked<std::string> render_part(std::string_view part, std::string_view text, JsonValue data, size_t most) {
-  const auto parsed = Template::parse(text);
+  const auto parsed = handlebars::Template::parse(text);
   if (!parsed) return wrong_part(part, parsed.error());
   auto rendered = parsed->render(data, most);
   if (!rendered) return wrong_part(part, rendered.error());
@@ -24,7 +24,7 @@ Checked<std::string> render_part(std::string_view part, std::string_view text, J
 }
 
 Checked<> check_part(std::string_view part, std::string_view text) {
-  if (const auto parsed = Template::parse(text); !parsed) return wrong_part(part, parsed.error());
+  if (const auto parsed = handlebars::Template::parse(text); !parsed) return wrong_part(part, parsed.error());
   return {};
 }
 

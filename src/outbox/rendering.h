@@ -1,6 +1,6 @@
 // Templates of emails, filled with data.
 //
-// As SES has it, what is put into the HTML part is not escaped (outbox/template.h).
+// As SES has it, what is put into the HTML part is not escaped (handlebars/template.h).
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 
 namespace tabella::outbox {
 
-// As SES has it: each part is a template of its own (outbox/template.h).
+// As SES has it: each part is a template of its own (handlebars/template.h).
 struct EmailTemplate {
   std::string name;
   std::string subject = {};

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "outbox/template.h"
+#include "handlebars/template.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tabella;
@@ -10,9 +10,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static JsonDocument document;
   static const auto kData = document.parse(
       R"({"a":"x<y","b":{"c":[1,2.5,{"d":null}]},"l":["p","q"],"o":[{"l":["r"]},{"l":[]}],"t":true,"f":false,"z":0})");
-  const auto parsed = outbox::Template::parse({reinterpret_cast<const char*>(data), size});
+  const auto parsed = handlebars::Template::parse({reinterpret_cast<const char*>(data), size});
   if (!parsed) return 0;
   const auto rendered = parsed->render(*kData, kMost);
   if (rendered && rendered->size() > kMost) std::abort();
+  const auto with_gaps = parsed->render_with_gaps(*kData, kMost);
+  if (with_gaps.text.size() > kMost || (rendered && *rendered != with_gaps.text)) std::abort();
   return 0;
 }

@@ -1,4 +1,4 @@
-#include "outbox/template.h"
+#include "handlebars/template.h"
 
 #include <algorithm>
 #include <charconv>
@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "outbox/template_tree.h"
+#include "handlebars/template_tree.h"
 
-namespace tabella::outbox {
+namespace tabella::handlebars {
 namespace {
 
 constexpr size_t kMostSteps = 1'000'000;
@@ -103,10 +103,12 @@ size_t length_of(std::string_view text) {
 size_t cost_of(std::string_view text) { return 1 + text.size() / 64; }
 
 // One rendering. Its output, and the steps it has taken, count against limits that hold for all of it: once
-// one is reached, or a value is missing, error_ is set and everything returns.
+// one is reached, or a value is missing where none may be, error_ is set and everything returns.
 class Renderer {
  public:
-  Renderer(Json data, size_t most) : root_(data), most_(most) {}
+  // With `missing`, what is not in the data is named there, and shown as such.
+  Renderer(Json data, size_t most, std::vector<std::string>* missing = nullptr)
+      : root_(data), most_(most), missing_(missing) {}
 
   Checked<std::string> render(const TemplateProgram& program) {
     const Context context{.value = value_of(root_)};
@@ -114,6 +116,8 @@ class Renderer {
     if (error_) return std::unexpected(std::move(*error_));
     return std::move(out_);
   }
+  // What was written, whether or not it came to its end.
+  std::string take() { return std::move(out_); }
 
  private:
   bool failed() const { return error_.has_value(); }
@@ -179,7 +183,9 @@ class Renderer {
     const std::string_view name = !expression.lookup.empty() ? "lookup"
                                   : path                     ? std::string_view(path->text)
                                                              : "";
-    fail(fmt::format("Attribute '{}' is not present in the rendering data.", name));
+    if (!missing_) return fail(fmt::format("Attribute '{}' is not present in the rendering data.", name));
+    if (std::ranges::find(*missing_, name) == missing_->end()) missing_->emplace_back(name);
+    write(fmt::format("[{}]", name));
   }
 
   Value evaluate(const TemplateExpression& expression, const Scope& scope) {
@@ -416,6 +422,7 @@ class Renderer {
 
   const Json root_;
   const size_t most_;
+  std::vector<std::string>* const missing_;
   std::string out_;
   size_t steps_ = 0;
   std::optional<Invalid> error_;
@@ -433,4 +440,13 @@ Checked<std::string> Template::render(JsonValue data, size_t most) const {
   return Renderer(data, most).render(*program_);
 }
 
-}  // namespace tabella::outbox
+WithGaps Template::render_with_gaps(JsonValue data, size_t most) const {
+  WithGaps result;
+  Renderer renderer(data, most, &result.missing);
+  auto rendered = renderer.render(*program_);
+  if (!rendered) result.problem = std::move(rendered.error().message);
+  result.text = rendered ? std::move(*rendered) : renderer.take();
+  return result;
+}
+
+}  // namespace tabella::handlebars

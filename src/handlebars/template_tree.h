@@ -1,4 +1,4 @@
-// A template as it was parsed (outbox/template.h): read-only from then on, so any thread may render it.
+// A template as it was parsed (handlebars/template.h): read-only from then on, so any thread may render it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 
-namespace tabella::outbox {
+namespace tabella::handlebars {
 
 struct TemplateProgram;
 
@@ -75,4 +75,4 @@ Checked<std::unique_ptr<TemplateProgram>> parse_template(std::string_view text);
 // tag.
 void control_whitespace(TemplateProgram& program);
 
-}  // namespace tabella::outbox
+}  // namespace tabella::handlebars

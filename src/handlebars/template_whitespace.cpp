@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "outbox/template_tree.h"
+#include "handlebars/template_tree.h"
 
-namespace tabella::outbox {
+namespace tabella::handlebars {
 namespace {
 
 using Body = std::vector<TemplateNode>;
@@ -166,4 +166,4 @@ void control(TemplateProgram& program, bool root) {
 
 void control_whitespace(TemplateProgram& program) { control(program, true); }
 
-}  // namespace tabella::outbox
+}  // namespace tabella::handlebars

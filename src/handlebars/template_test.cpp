@@ -1,9 +1,9 @@
-#include "outbox/template.h"
+#include "handlebars/template.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-namespace tabella::outbox {
+namespace tabella::handlebars {
 namespace {
 
 constexpr std::string_view kTemplateData =
@@ -159,5 +159,20 @@ TEST(Hostile, TemplatesCannotMakeOneStepTakeLong) {
             kTooMany);
 }
 
+TEST(TemplateWithGaps, ShowsWhatIsMissingAndGoesOn) {
+  JsonDocument document;
+  const auto data = document.parse(R"({"name":"Ann","list":[1]})");
+  const auto with_gaps = [&](std::string_view text, size_t most = 1000) {
+    return Template::parse(text)->render_with_gaps(*data, most);
+  };
+  const auto greeting = with_gaps("{{name}}: {{disk.free}} {{#each hosts}}x{{/each}}{{disk.free}}!");
+  EXPECT_EQ(greeting.text, "Ann: [disk.free] [hosts][disk.free]!");
+  EXPECT_EQ(greeting.missing, (std::vector<std::string>{"disk.free", "hosts"}));
+  EXPECT_EQ(greeting.problem, "");
+  const auto cut = with_gaps("12345{{name}}", 6);
+  EXPECT_EQ(cut.text, "12345");
+  EXPECT_EQ(cut.problem, "The rendered template is longer than 6 bytes.");
+}
+
 }  // namespace
-}  // namespace tabella::outbox
+}  // namespace tabella::handlebars

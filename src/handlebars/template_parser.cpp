@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "outbox/template_tree.h"
+#include "handlebars/template_tree.h"
 
-namespace tabella::outbox {
+namespace tabella::handlebars {
 namespace {
 
 constexpr size_t kDeepestTemplate = 64;
@@ -469,4 +469,4 @@ Checked<std::unique_ptr<TemplateProgram>> parse_template(std::string_view text) 
   return TemplateParser(text).parse();
 }
 
-}  // namespace tabella::outbox
+}  // namespace tabella::handlebars

@@ -1,4 +1,5 @@
-// Templates of mails: Handlebars, as far as Amazon SES documents it and its built-in helpers go: {{a.b}},
+// Templates of what is sent: Handlebars, as far as Amazon SES documents it and its built-in helpers go:
+// {{a.b}},
 // {{{a}}}, if, unless, each, with, lookup, {{else}}, {{else if}}, sections, inline partials, @index, @key,
 // @first, @last, @root, ../, block parameters, comments, '~'. Not: raw blocks, partial blocks, decorators
 // other than inline, helpers of one's own.
@@ -16,13 +17,21 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
 
-namespace tabella::outbox {
+namespace tabella::handlebars {
 
 struct TemplateProgram;
+
+// What was rendered although something was missing.
+struct WithGaps {
+  std::string text;                  // with [name] for each value that is not in the data
+  std::vector<std::string> missing;  // their names, each once
+  std::string problem;               // why it ends early; empty: it does not
+};
 
 class Template {
  public:
@@ -35,6 +44,8 @@ class Template {
   // ever. Whatever takes time is a step: each tag, each name and value that is looked at, and 64 bytes of a
   // long one.
   Checked<std::string> render(JsonValue data, size_t most) const;
+  // For what must be sent whatever is missing.
+  WithGaps render_with_gaps(JsonValue data, size_t most) const;
 
  private:
   explicit Template(std::shared_ptr<const TemplateProgram> program) : program_(std::move(program)) {}
@@ -42,4 +53,4 @@ class Template {
   std::shared_ptr<const TemplateProgram> program_;
 };
 
-}  // namespace tabella::outbox
+}  // namespace tabella::handlebars
