@@ -20,7 +20,11 @@ schedule::Schedule::Options timer_options(const Foundation& foundation) {
   schedule::Schedule::Options options;
   options.table = timers_table(foundation.table_prefix);
   // Alone on the store, its own timers wake it.
-  if (!foundation.shared) options.busy_poll = options.poll = std::chrono::seconds{30};
+  if (!foundation.shared) {
+    options.busy_poll = options.poll = std::chrono::seconds{30};
+    options.set_late = std::chrono::milliseconds{0};
+    options.keep_done = false;
+  }
   return options;
 }
 

@@ -37,7 +37,10 @@ namespace {
 
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kPauseAfterFailure{200};
-constexpr size_t kMostPassedOver = 500;  // due timers of kinds that have no room, in one look
+constexpr size_t kMostWaiting = 50'000;    // of one kind, in memory
+constexpr size_t kMostPassedOver = 5'000;  // in one look at a shard
+constexpr int64_t kRowsAtOnce = 200;
+constexpr std::chrono::seconds kBetweenWholeLooks{30};
 constexpr milliseconds kLongestPause{5000};
 constexpr milliseconds kLongestBackoff{60'000};
 constexpr std::chrono::minutes kForgetBackoff{10};
@@ -80,18 +83,29 @@ Update ended(const std::string& table, const std::string& id, TimePoint now, con
 // A timer that this process handles, or is about to.
 struct Schedule::Claim {
   std::string owner;
+  int64_t due = 0;         // as it was seen
   bool running = false;    // claimed, and not finished
   bool kept = false;       // it is being put off right now
-  bool due_again = false;  // it was seen to be due while it was here
+  bool due_again = false;  // it was seen to be due anew while it was here
+  int64_t again = 0;       // then
+};
+
+// What a look at a shard has come to.
+struct Schedule::Looking {
+  SeenRows& before;
+  SeenRows seen;
+  std::optional<int64_t> next;  // when there is something to do again
+  int64_t left = kNever;        // the earliest row that was left in the index
+  size_t passed_over = 0;       // due timers of kinds that have no room
 };
 
 Schedule::Schedule(store::Store& store, const Clock& clock, Options options)
-    : store_(store), clock_(clock), options_(usable(std::move(options))), life_(random_bits()) {}
+    : store_(store), clock_(clock), options_(usable(std::move(options))), life_(random_bits()) {
+  expected_.fill(kNever);
+}
 Schedule::~Schedule() = default;
 
-void Schedule::on(std::string kind, Handler handler) {
-  handlers_.insert_or_assign(std::move(kind), std::move(handler));
-}
+void Schedule::on(std::string kind, Handler handler) { kinds_[std::move(kind)].handler = std::move(handler); }
 
 // The condition is for a put() that is sent again because its answer was lost: the timer may have fired in
 // the meantime, and must not come back.
@@ -101,8 +115,23 @@ Async<void> Schedule::put(Timer timer) {
       store::Put(options_.table, to_item(timer, nonce)).when(absent("nonce") || differs("nonce", nonce)));
   if (!written && !failed_its_condition(written.error()))
     co_return std::unexpected(std::move(written).error());
-  wake_for(timer.at);
+  expect(timer.id, timer.at);
   co_return Result<>{};
+}
+
+// A row that is done has no due time.
+Async<bool> Schedule::put_if_absent(Timer timer) {
+  const auto nonce = make_uuid();
+  const auto written = co_await store_.put_item(store::Put(options_.table, to_item(timer, nonce))
+                                                    .when(absent("due"))
+                                                    .when(differs("nonce", nonce) || absent("nonce")));
+  if (!written && !failed_its_condition(written.error())) co_return store::error_of(written);
+  expect(timer.id, timer.at);
+  co_return written.has_value();
+}
+
+store::TransactWrite Schedule::put_write(const Timer& timer) const {
+  return store::Put(options_.table, to_item(timer, make_uuid()));
 }
 
 Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
@@ -114,7 +143,7 @@ Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
                                                  .set("attempt", 0)
                                                  .remove("owner")
                                                  .when(exists("due") && differs("nonce", nonce)));
-  wake_for(at);
+  expect(id, at);
   if (changed) co_return true;
   const auto& error = changed.error();
   if (!failed_its_condition(error)) co_return std::unexpected(error);
@@ -165,6 +194,17 @@ void Schedule::wake_for(TimePoint at) {
   asio::post(*runner_, [alive = std::weak_ptr(self_)] {
     if (const auto self = alive.lock()) (*self)->wake();
   });
+}
+
+void Schedule::expect(std::string_view id, TimePoint at) {
+  look_from(id, epoch_milliseconds(at));
+  wake_for(at);
+}
+
+void Schedule::look_from(std::string_view id, int64_t due) {
+  const std::lock_guard lock(mutex_);
+  auto& expected = expected_[static_cast<size_t>(shard_of(id))];
+  expected = std::min(expected, due);
 }
 
 void Schedule::stop() {
@@ -224,6 +264,10 @@ awaitable<void> Schedule::run() {
     if (next) length = std::min(length, std::max(milliseconds(*next - now()), kShortestPause));
     co_await wait(failed ? std::max(length, kPauseAfterFailure) : length);
   }
+  for (auto& [name, kind] : kinds_) {
+    for (const auto& [due, row] : kind.waiting) active_.erase(row.id);
+    kind.waiting.clear();
+  }
   while (!active_.empty() || keeping_ > 0) co_await wait(milliseconds{500});
 }
 
@@ -249,6 +293,13 @@ awaitable<Schedule::Looked> Schedule::try_to_look() {
 }
 
 Async<std::optional<int64_t>> Schedule::look() {
+  // Timers that others have set late, and a clock that was put back, are for a look at everything.
+  if (now() < looked_ || clock_.elapsed() - looked_at_all_ >= kBetweenWholeLooks) {
+    from_.fill(0);
+    looked_at_all_ = clock_.elapsed();
+  }
+  looked_ = now();
+  for (auto& [name, kind] : kinds_) kind.left_rows = false;
   // Processes that look at the same time begin at different ends.
   const auto first = static_cast<int>(random_bits() % kShards);
   std::optional<int64_t> next;
@@ -261,57 +312,83 @@ Async<std::optional<int64_t>> Schedule::look() {
 }
 
 Async<std::optional<int64_t>> Schedule::look_at(int shard) {
-  store::QueryRequest request =
-      store::Query(options_.table).index(kIndex).partition("shard", shard_name(shard));
-  std::optional<int64_t> next;
+  auto& from = from_[static_cast<size_t>(shard)];
+  {
+    const std::lock_guard lock(mutex_);
+    from = std::min(from, std::exchange(expected_[static_cast<size_t>(shard)], kNever));
+  }
+  const auto begun = now();
+  store::Query query(options_.table);
+  query.index(kIndex).partition("shard", shard_name(shard)).limit(kRowsAtOnce);
+  if (from > 0) query.where(store::at_least("due", from));
+  store::QueryRequest request = std::move(query);
   auto& before = seen_[static_cast<size_t>(shard)];
-  SeenRows seen;
-  size_t passed_over = 0;
-  while (active_.size() < options_.concurrency) {
-    request.options.limit =
-        static_cast<int64_t>(std::clamp<size_t>(options_.concurrency - active_.size(), 8, 200));
+  Looking looking{.before = before};
+  while (true) {
     TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
     for (const auto& item : page.items) {
       auto row = to_due_row(item);
-      if (row.due > now()) {
-        before = std::move(seen);
-        co_return sooner(next, row.due);
+      const auto due = row.due;
+      const bool is_due = due <= now();
+      if (is_due && take(std::move(row), looking)) continue;
+      if (is_due) {
+        // Not all were looked at: the others stay as they were seen.
+        for (auto& [id, seen] : looking.seen) before.insert_or_assign(id, std::move(seen));
+      } else {
+        looking.next = sooner(looking.next, due);
+        before = std::move(looking.seen);
       }
-      if (const auto mine = active_.find(row.id); mine != active_.end()) {
-        mine->second->due_again = true;
-        continue;
-      }
-      if (!handlers_.contains(row.kind)) continue;
-      if (const auto pause = backoff_of(row.id)) {
-        next = sooner(next, now() + pause->count());
-        continue;
-      }
-      if (!may_be_claimed(row, before, seen)) {
-        next = sooner(next, now() + options_.lease.count() / 4);
-        continue;
-      }
-      if (active_.size() >= options_.concurrency) break;
-      if (!is_full(row.kind))
-        begin(std::move(row));
-      else if (++passed_over > kMostPassedOver)
-        break;
-    }
-    if (passed_over > kMostPassedOver) break;
-    if (!page.last_key && active_.size() < options_.concurrency) {
-      before = std::move(seen);
-      co_return next;
+      from = std::min(looking.left, begun - options_.set_late.count());
+      co_return looking.next;
     }
     if (!page.last_key) break;
     request.options.start_key = std::move(page.last_key);
   }
-  // There was no room to look at all: the others stay as they were seen.
-  for (auto& [id, row] : seen) before.insert_or_assign(id, std::move(row));
-  co_return next;
+  before = std::move(looking.seen);
+  from = std::min(looking.left, begun - options_.set_late.count());
+  co_return looking.next;
 }
 
-bool Schedule::is_full(const std::string& kind) const {
-  const auto active = active_of_.find(kind);
-  return active != active_of_.end() && active->second >= options_.of_one_kind;
+bool Schedule::take(DueRow row, Looking& looking) {
+  if (const auto mine = active_.find(row.id); mine != active_.end()) {
+    auto& claim = *mine->second;
+    if (claim.running || row.due != claim.due) {
+      claim.again = claim.due_again ? std::min(claim.again, row.due) : row.due;
+      claim.due_again = true;
+    }
+    return true;
+  }
+  const auto kind = kinds_.find(row.kind);
+  if (kind == kinds_.end()) return true;
+  if (const auto pause = backoff_of(row.id)) {
+    looking.next = sooner(looking.next, now() + pause->count());
+    looking.left = std::min(looking.left, row.due);
+    return true;
+  }
+  if (!may_be_claimed(row, looking.before, looking.seen)) {
+    looking.next = sooner(looking.next, now() + options_.lease.count() / 4);
+    looking.left = std::min(looking.left, row.due);
+    return true;
+  }
+  auto& of_its_kind = kind->second;
+  const bool at_once = has_room(of_its_kind) && of_its_kind.waiting.empty();
+  if (!at_once && of_its_kind.waiting.size() >= kMostWaiting) {
+    of_its_kind.left_rows = true;
+    looking.left = std::min(looking.left, row.due);
+    return ++looking.passed_over < kMostPassedOver;
+  }
+  const auto claim = std::make_shared<Claim>(
+      Claim{.owner = fmt::format("{}/{:x}/{}", options_.worker, life_, ++claims_), .due = row.due});
+  active_[row.id] = claim;
+  if (at_once)
+    begin(of_its_kind, std::move(row), claim);
+  else
+    of_its_kind.waiting.emplace(row.due, std::move(row));
+  return true;
+}
+
+bool Schedule::has_room(const Kind& kind) const {
+  return running_ < options_.concurrency && kind.running < options_.of_one_kind;
 }
 
 // Nobody's, or that of somebody who has not moved for too long.
@@ -340,33 +417,55 @@ void Schedule::back_off(const std::string& id) {
   wake_for(clock_.now() + backoff.pause);
 }
 
-void Schedule::begin(DueRow row) {
-  const auto claim =
-      std::make_shared<Claim>(Claim{.owner = fmt::format("{}/{:x}/{}", options_.worker, life_, ++claims_)});
+void Schedule::begin(Kind& kind, DueRow row, std::shared_ptr<Claim> claim) {
   const auto id = row.id;
-  const auto kind = row.kind;
-  active_[id] = claim;
-  ++active_of_[kind];
-  asio::co_spawn(sleep_->get_executor(), fire(std::move(row), claim),
-                 [this, id, kind](const std::exception_ptr& failure) {
+  ++running_;
+  ++kind.running;
+  kind.turn = ++turns_;
+  asio::co_spawn(sleep_->get_executor(), fire(std::move(row), std::move(claim)),
+                 [this, id, &kind](const std::exception_ptr& failure) {
                    try {
                      if (failure) std::rethrow_exception(failure);
                    } catch (const std::exception& error) {
                      log::warning("timer {}: {}", id, error.what());
                    }
-                   // There is room again, it is due once more, or there is a stop to finish.
-                   const bool was_full = active_.size() >= options_.concurrency || is_full(kind);
-                   --active_of_[kind];
-                   const bool due_again = active_[id]->due_again;
-                   active_.erase(id);
-                   if (was_full || due_again || stopping_) wake();
+                   let_go(kind, id);
                  });
+}
+
+void Schedule::let_go(Kind& kind, const std::string& id) {
+  --running_;
+  --kind.running;
+  const auto claim = active_.extract(id).mapped();
+  if (claim->due_again) look_from(id, claim->again);
+  if (stopping_) return wake();
+  begin_waiting();
+  const bool has_room_again = kind.left_rows && kind.waiting.size() <= kMostWaiting / 2;
+  if (has_room_again) kind.left_rows = false;
+  if (claim->due_again || has_room_again) wake();
+}
+
+// Those of the kind that has the fewest at work come first, by turns: some that are slow do not keep the
+// others waiting, however many they are.
+void Schedule::begin_waiting() {
+  while (true) {
+    Kind* next = nullptr;
+    for (auto& [name, kind] : kinds_)
+      if (!kind.waiting.empty() && has_room(kind) &&
+          (!next || std::pair(kind.running, kind.turn) < std::pair(next->running, next->turn)))
+        next = &kind;
+    if (!next) return;
+    auto row = std::move(next->waiting.extract(next->waiting.begin()).mapped());
+    const auto claim = active_.at(row.id);
+    begin(*next, std::move(row), claim);
+  }
 }
 
 awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
   auto claimed = co_await claim(row, mine->owner);
   if (!claimed) {
     back_off(row.id);
+    look_from(row.id, row.due);
     log::warning("timer {} could not be claimed: {}", row.id, claimed.error().message);
     co_return;
   }
@@ -412,7 +511,7 @@ Async<std::optional<ClaimedRow>> Schedule::claim(const DueRow& row, const std::s
 awaitable<bool> Schedule::handle(const ClaimedRow& row) {
   const Firing firing{.timer = row.timer, .attempt = row.attempt};
   try {
-    co_await handlers_.at(firing.timer.kind)(firing);
+    co_await kinds_.at(firing.timer.kind).handler(firing);
     co_return true;
   } catch (const std::exception& error) {
     ++failed_;
@@ -427,6 +526,11 @@ awaitable<bool> Schedule::handle(const ClaimedRow& row) {
 }
 
 Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
+  if (!options_.keep_done) {
+    TABELLA_CO_TRY(was_made(
+        co_await store_.delete_item(store::Delete(options_.table, key_of(id)).when(equals("owner", owner)))));
+    co_return Result<>{};
+  }
   TABELLA_CO_TRY(was_made(co_await store_.update_item(
       ended(options_.table, id, clock_.now(), owner).when(equals("owner", owner)))));
   co_return Result<>{};
@@ -439,7 +543,7 @@ Async<void> Schedule::retry(const std::string& id, const std::string& owner, int
                                                           .set("due", now() + pause.count())
                                                           .remove("owner")
                                                           .when(equals("owner", owner)))));
-  wake_for(clock_.now() + pause);
+  expect(id, clock_.now() + pause);
   co_return Result<>{};
 }
 

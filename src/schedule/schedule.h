@@ -31,6 +31,7 @@
 #include "base/metrics.h"
 #include "schedule/timer.h"
 #include "store/store.h"
+#include "store/transactions.h"
 
 namespace tabella::schedule {
 
@@ -59,8 +60,14 @@ class Schedule {
     // there are no other processes nobody needs to look.
     std::chrono::milliseconds busy_poll{5};
     std::chrono::milliseconds poll{1'000};
-    size_t concurrency = 128;  // handlers at once
-    size_t of_one_kind = 32;   // of them: one kind cannot keep the others waiting
+    // How long after its time another process may set a timer that is found at the next look; what comes
+    // later still is found by a look at everything.
+    std::chrono::milliseconds set_late{2'000};
+    // Rows of timers that have fired stay for a while, so that a put() whose answer was lost on its way does
+    // not bring them back. Where the store is in this process no answer is lost.
+    bool keep_done = true;
+    size_t concurrency = 512;  // handlers at once
+    size_t of_one_kind = 128;  // of them: one kind cannot keep the others waiting
     std::chrono::milliseconds first_retry{1'000};
     std::chrono::milliseconds longest_retry{3'600'000};
   };
@@ -73,9 +80,15 @@ class Schedule {
   // Who handles timers of a kind. Before run(). Timers of other kinds are left to others.
   void on(std::string kind, Handler handler);
 
-  // These three from any thread.
+  // These from any thread.
   // Sets a timer; one of the same id is replaced.
   store::Async<void> put(Timer timer);
+  // Leaves one alone that is there and has not fired. False: there is one.
+  store::Async<bool> put_if_absent(Timer timer);
+  // put() as a write of a transaction, so that a timer is set with what it is for, or not at all. Once the
+  // transaction is made, was_set() says so.
+  store::TransactWrite put_write(const Timer& timer) const;
+  void was_set(const Timer& timer) { expect(timer.id, timer.at); }
   // False if there is no such timer, or it has fired. One that is being handled fires again at its new time.
   store::Async<bool> reschedule(std::string id, TimePoint at);
   store::Async<Cancelled> cancel(std::string id);
@@ -102,6 +115,16 @@ class Schedule {
 
   using SeenRows = std::unordered_map<std::string, Seen>;
 
+  // Timers of one kind: who handles them, how many are being handled, and those that are due and wait for
+  // room.
+  struct Kind {
+    Handler handler;
+    size_t running = 0;
+    std::multimap<int64_t, DueRow> waiting;  // by when they are due
+    bool left_rows = false;                  // there were more, for which there was no room
+    uint64_t turn = 0;                       // grows with each that is begun, over all kinds
+  };
+
   // Looks, and makes the table before the first time. What fails is logged.
   struct Looked {
     bool failed = false;
@@ -111,13 +134,18 @@ class Schedule {
   // At all shards: begins what is due. When the next is due, if that is known.
   store::Async<std::optional<int64_t>> look();
   store::Async<std::optional<int64_t>> look_at(int shard);
-  bool is_full(const std::string& kind) const;
+  // What a look does with a row that is due. False: it has seen enough.
+  struct Looking;
+  bool take(DueRow row, Looking& looking);
+  bool has_room(const Kind& kind) const;
   bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
   // How long it is to be left alone because it could not be claimed.
   std::optional<std::chrono::milliseconds> backoff_of(const std::string& id) const;
   void back_off(const std::string& id);
 
-  void begin(DueRow row);
+  void begin(Kind& kind, DueRow row, std::shared_ptr<Claim> claim);
+  void let_go(Kind& kind, const std::string& id);
+  void begin_waiting();
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
   store::Async<std::optional<ClaimedRow>> claim(const DueRow& row, const std::string& owner);
   boost::asio::awaitable<bool> handle(const ClaimedRow& row);
@@ -131,20 +159,29 @@ class Schedule {
   boost::asio::awaitable<void> wait(std::chrono::milliseconds length);
   void wake();
   void wake_for(TimePoint at);
+  // A row will be due then: looks begin early enough to see it, and one comes when it is.
+  void expect(std::string_view id, TimePoint at);
+  void look_from(std::string_view id, int64_t due);
   int64_t now() const { return epoch_milliseconds(clock_.now()); }
 
   store::Store& store_;
   const Clock& clock_;
   const Options options_;
-  std::map<std::string, Handler> handlers_;
 
   // On the thread of run().
-  std::map<std::string, std::shared_ptr<Claim>> active_;  // by timer
-  std::map<std::string, size_t> active_of_;               // how many of them, by kind
-  std::array<SeenRows, kShards> seen_;                    // overdue claims of others, by timer
-  std::unordered_map<std::string, Backoff> backoffs_;     // timers that could not be claimed
-  const uint64_t life_;  // tells our claims from those of a process before us
-  uint64_t claims_ = 0;  // tried
+  std::map<std::string, Kind> kinds_;
+  std::unordered_map<std::string, std::shared_ptr<Claim>> active_;  // by timer; those that wait for room, too
+  size_t running_ = 0;                                              // how many of them are being handled
+  // Where looks begin: all that was due before is in active_. What has been handled stays in the index as
+  // deleted entries until the store compacts them; without this each look would read past all of them.
+  std::array<int64_t, kShards> from_{};
+  int64_t looked_ = 0;                                 // when the last look was
+  Elapsed looked_at_all_{};                            // when the last was that began at the first row
+  std::array<SeenRows, kShards> seen_;                 // overdue claims of others, by timer
+  std::unordered_map<std::string, Backoff> backoffs_;  // timers that could not be claimed
+  const uint64_t life_;                                // tells our claims from those of a process before us
+  uint64_t claims_ = 0;                                // tried
+  uint64_t turns_ = 0;                                 // begun
   bool table_made_ = false;
   bool stopping_ = false;
   bool woken_ = false;
@@ -156,6 +193,7 @@ class Schedule {
   std::mutex mutex_;
   std::optional<boost::asio::any_io_executor> runner_;  // guarded by mutex_; while run() runs
   int64_t next_look_ = 0;                               // guarded by mutex_; when run() wakes by itself
+  std::array<int64_t, kShards> expected_{};             // guarded by mutex_; the earliest since the last look
 
   metrics::Counter fired_ = 0;
   metrics::Counter failed_ = 0;

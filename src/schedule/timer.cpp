@@ -1,7 +1,5 @@
 #include "schedule/timer.h"
 
-#include <functional>
-
 #include <fmt/format.h>
 
 #include "store/rows.h"
@@ -12,14 +10,14 @@ namespace {
 using store::number_of;
 using store::text_of;
 
+}  // namespace
+
 // The same on every machine and in every version.
 int shard_of(std::string_view id) {
   uint32_t hash = 2166136261u;  // FNV-1a
   for (const char c : id) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
   return static_cast<int>(hash % kShards);
 }
-
-}  // namespace
 
 std::string shard_name(int shard) { return fmt::format("{:02}", shard); }
 

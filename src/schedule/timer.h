@@ -11,6 +11,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -46,6 +47,7 @@ inline constexpr const char* kIndex = "by_due";
 // How many parts the index has. Changing it leaves the timers of parts that are no more: do not.
 inline constexpr int kShards = 8;
 std::string shard_name(int shard);
+int shard_of(std::string_view id);
 
 store::TablePlan plan(const std::string& table);
 

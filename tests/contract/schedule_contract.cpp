@@ -181,6 +181,91 @@ TEST_P(Schedules, LetNoKindKeepTheOthersWaiting) {
   EXPECT_TRUE(eventually_fired(20)) << "what waits for the other kind would wait for ever";
 }
 
+// Kinds that take all the places have to give one up for another as soon as one of theirs has ended.
+TEST_P(Schedules, LetNoTwoKindsKeepTheOthersWaiting) {
+  make_table();
+  auto narrow = options("one");
+  narrow.concurrency = 2;
+  narrow.of_one_kind = 1;
+  std::atomic<int> slow{0};
+  std::atomic<int> slow_before{-1};
+  const auto take_long = [&](const Firing&) -> boost::asio::awaitable<void> {
+    co_await store::pause_for(milliseconds{20});
+    ++slow;
+  };
+  auto schedule = make(narrow, take_long);
+  schedule->on("second", take_long);
+  schedule->on("third", [&](const Firing&) -> boost::asio::awaitable<void> {
+    slow_before = slow.load();
+    co_return;
+  });
+  for (int i = 0; i < 40; ++i) {
+    const auto* kind = i % 2 == 0 ? "test" : "second";
+    EXPECT_EQ(outcome(run(
+                  schedule->put({.id = fmt::format("t{}", i), .kind = kind, .at = in(milliseconds{-100})}))),
+              "ok");
+  }
+  EXPECT_EQ(outcome(run(schedule->put({.id = "x", .kind = "third", .at = in(milliseconds{-1})}))), "ok");
+  Process process(std::move(schedule));
+  EXPECT_TRUE(eventually([&] {
+    advance(milliseconds{10});
+    return slow == 40 && slow_before >= 0;
+  }));
+  EXPECT_LT(slow_before, 20);
+}
+
+// Those that find no room wait in memory; what was changed meanwhile counts as it is.
+TEST_P(Schedules, FireAllThatWaitedForRoom) {
+  make_table();
+  auto few = options("one");
+  few.of_one_kind = 1;
+  Process process(make(few, [this](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    co_await store::pause_for(milliseconds{1});
+  }));
+  const auto begin = in(milliseconds{300});
+  for (int i = 0; i < 60; ++i) EXPECT_EQ(set(*process, fmt::format("t{}", i), begin - milliseconds{i}), "ok");
+  EXPECT_EQ(outcome(run(process->reschedule("t5", begin + milliseconds{700}))), "ok");
+  EXPECT_EQ(run(process->cancel("t6")).value(), Cancelled::yes);
+  EXPECT_TRUE(eventually_fired(59));
+  std::this_thread::sleep_for(milliseconds{50});
+  const auto all = fired();
+  ASSERT_EQ(all.size(), 59u);
+  EXPECT_EQ(all.back().firing.timer.id, "t5");
+  for (const auto& one : all) EXPECT_NE(one.firing.timer.id, "t6");
+}
+
+// What a look has passed is not looked at again: one that is set for a time that is over is seen all the
+// same.
+TEST_P(Schedules, FireWhatIsSetForTheTimeBeforeTheLastLook) {
+  make_table();
+  Process process(make("one"));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(set(*process, fmt::format("now{}", i), in(milliseconds{0})), "ok");
+    EXPECT_TRUE(eventually_fired(static_cast<size_t>(2 * i + 1)));
+    EXPECT_EQ(set(*process, fmt::format("before{}", i), in(std::chrono::hours{-1})), "ok");
+    EXPECT_TRUE(eventually_fired(static_cast<size_t>(2 * i + 2)));
+  }
+}
+
+TEST_P(Schedules, AreSetInATransactionOrWhereThereIsNone) {
+  make_table();
+  Process process(make("one"));
+  const schedule::Timer timer{.id = "together", .kind = "test", .at = in(milliseconds{200})};
+  std::vector<store::TransactWrite> writes;
+  writes.push_back(process->put_write(timer));
+  EXPECT_EQ(outcome(run(store().transact_write_items({.writes = std::move(writes)}))), "ok");
+  process->was_set(timer);
+  EXPECT_FALSE(
+      run(process->put_if_absent({.id = "together", .kind = "test", .at = in(milliseconds{0})})).value());
+  EXPECT_TRUE(eventually_fired(1));
+  EXPECT_GE(fired()[0].when, std::chrono::time_point_cast<milliseconds>(timer.at));
+  EXPECT_TRUE(eventually([&] {
+    return run(process->put_if_absent({.id = "together", .kind = "test", .at = in(milliseconds{0})})).value();
+  })) << "it has fired";
+  EXPECT_TRUE(eventually_fired(2));
+}
+
 TEST_P(Schedules, SayThatATimerIsRunningWhenItIsCancelled) {
   make_table();
   std::atomic<bool> go_on = false;
