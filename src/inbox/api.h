@@ -11,6 +11,7 @@
 #include "inbox/boxes.h"
 #include "inbox/channels.h"
 #include "inbox/news.h"
+#include "inbox/page_cache.h"
 #include "inbox/posts.h"
 #include "inbox/settings.h"
 #include "inbox/snoozes.h"
@@ -104,7 +105,10 @@ class Api {
   Task live(Call& call);
   Task tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until);
 
+  static constexpr size_t kMostBytesOfPages = size_t{32} << 20;
+
   const Parts parts_;
+  PageCache pages_{kMostBytesOfPages};
 };
 
 // Shared by its files. What cannot be read was answered.

@@ -27,6 +27,17 @@ constexpr std::pair<std::string_view, Show> kShows[] = {{"active", Show::active}
                                                         {"archived", Show::archived},
                                                         {"snoozed", Show::snoozed}};
 
+void write_page(std::string& out, const FeedPage& page) {
+  JsonObjectWriter object(out);
+  {
+    JsonArrayWriter list(object.key("messages"));
+    for (const auto& entry : page.entries) write_entry(list.element(), entry);
+  }
+  if (!page.next.empty()) object.string("next", page.next);
+  write_marks(object.key("marks"), page.marks, page.sequence);
+  object.string("sequence", sequence_text(page.sequence));
+}
+
 FeedRequest read_feed_request(net::Call& call, int64_t limit) {
   FeedRequest request{.limit = static_cast<size_t>(limit), .before = call.text("next")};
   if (!request.before.empty() && !is_message_id(request.before))
@@ -94,19 +105,23 @@ void Api::add_message_routes(Routes& routes) {
 }
 
 awaitable<void> Api::answer_feed(Call& call, Box box, FeedRequest request) {
+  auto key = PageCache::key_of(box, request);
+  const auto known = pages_.find(key);
+  if (known) request.known = known->known;
   const auto page = co_await parts_.boxes.feed(std::move(box), std::move(request));
   if (!page) co_return house::refuse(call, page.error());
-  size_t bytes = 0;
+  size_t bytes = page->is_known ? known->json.size() : 0;
   for (const auto& entry : page->entries) bytes += entry.message->row.bytes().size();
   if (!call.count_memory(bytes)) co_return;
-  JsonObjectWriter object(call.answer_json());
-  {
-    JsonArrayWriter list(object.key("messages"));
-    for (const auto& entry : page->entries) write_entry(list.element(), entry);
+  if (page->is_known) {
+    call.answer_json().append(known->json);
+    co_return;
   }
-  if (!page->next.empty()) object.string("next", page->next);
-  write_marks(object.key("marks"), page->marks, page->sequence);
-  object.string("sequence", sequence_text(page->sequence));
+  auto& answer = call.answer_json();
+  write_page(answer, *page);
+  pages_.keep(std::move(key),
+              std::make_shared<const PageCache::Page>(PageCache::Page{
+                  .known = {.sequence = page->sequence, .until = page->until}, .json = answer}));
 }
 
 awaitable<void> Api::last_messages(Call& call) {

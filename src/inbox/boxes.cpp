@@ -157,10 +157,26 @@ Async<bool> Boxes::commit(const Box& box, Update all, const Deltas& deltas, Writ
 
 // --- the feed
 
+// Reads no more of the two rows than that.
+Async<bool> Boxes::is_still_at(const Box& box, const Mark& mark) {
+  const auto everybody = public_box(box.place);
+  for (const auto& [one, sequence] : {std::pair(&box, mark.own), std::pair(&everybody, mark.broadcast)}) {
+    TABELLA_CO_ASSIGN(
+        const auto found,
+        co_await store_.get_item({.table = table_, .key = stats_key(*one, kAll), .consistent = true}));
+    if ((found.item ? inbox::sequence_of(*found.item) : 0) != sequence) co_return false;
+  }
+  co_return true;
+}
+
 Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
+  const auto now = clock_.now();
+  if (request.known && now < request.known->until) {
+    TABELLA_CO_ASSIGN(const bool still, co_await is_still_at(box, request.known->sequence));
+    if (still) co_return FeedPage{.sequence = request.known->sequence, .is_known = true};
+  }
   TABELLA_CO_ASSIGN(const auto looked, co_await look(box, false));
   const auto& [stats, list] = looked;
-  const auto now = clock_.now();
   FeedPage page{.marks = stats.marks, .sequence = {stats.sequence, list->sequence}};
   // Broadcasts from the newest on, before the place where the page begins.
   auto broadcast =
@@ -172,7 +188,9 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   const auto take = [&](Entry entry) {
     page.next = entry.message->id;
-    if (is_live(*entry.message, now) && is_shown(entry, request)) page.entries.push_back(std::move(entry));
+    if (!is_live(*entry.message, now) || !is_shown(entry, request)) return;
+    page.until = std::min(page.until, time_at(entry.message->expires * 1000));
+    page.entries.push_back(std::move(entry));
   };
   const auto take_broadcast = [&](const StoredMessage* receipt) {
     const auto& message = *--broadcast;

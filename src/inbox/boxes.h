@@ -26,11 +26,18 @@ namespace tabella::inbox {
 
 enum class Show { active, unread, read, archived, snoozed };
 
+// Of a page that somebody has: it is still right if nothing has changed since, and nothing of it has expired.
+struct KnownPage {
+  Mark sequence;
+  TimePoint until;
+};
+
 struct FeedRequest {
   size_t limit = 20;
   std::string before = {};  // an id; empty: from the newest
   Show show = Show::active;
   std::optional<std::string> category = {};
+  std::optional<KnownPage> known = {};
 };
 
 // A message as its reader sees it.
@@ -46,7 +53,9 @@ struct FeedPage {
   std::vector<Entry> entries;  // the newest first
   std::string next;            // to go on before this id; empty: there are no more
   Marks marks;
-  Mark sequence;  // changes behind it are not in here
+  Mark sequence;                       // changes behind it are not in here
+  TimePoint until = TimePoint::max();  // when the first of them expires
+  bool is_known = false;               // it is still as the request knows it; the rest is left out
 };
 
 struct Counts {
@@ -109,6 +118,7 @@ class Boxes {
   using Deltas = Tallies;
   struct Look;
 
+  store::Async<bool> is_still_at(const Box& box, const Mark& mark);
   store::Async<Stats> read_all_stats(const Box& box);
   store::Async<Stats> read_stats_of_all(const Box& box);
   // Both, of a user who may be new.

@@ -39,6 +39,14 @@ TEST_F(InboxCosts, APageOfTheFeedIsThreeHoweverManyMessagesThereAre) {
   EXPECT_EQ(requests_of([&] { EXPECT_EQ(run(boxes_.feed(kAnn, {.limit = 20}))->entries.size(), 20); }), 3);
 }
 
+TEST_F(InboxCosts, APageThatIsKnownIsTwo) {
+  const auto page = run(boxes_.feed(kAnn, {.limit = 20})).value();
+  const FeedRequest again{.limit = 20, .known = KnownPage{.sequence = page.sequence, .until = page.until}};
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(boxes_.feed(kAnn, again))->is_known); }), 2);
+  publish({"ann"});
+  EXPECT_FALSE(run(boxes_.feed(kAnn, again))->is_known);
+}
+
 TEST_F(InboxCosts, CountsAreThreeHoweverManyMessagesThereAre) {
   EXPECT_EQ(requests_of([&] { EXPECT_EQ(run(boxes_.counts(kAnn))->tallies[kAll].unread, 600); }), 3);
 }
