@@ -1,5 +1,6 @@
 #include "base/base64.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -59,6 +60,23 @@ std::optional<std::string> from_base64(std::string_view text) {
   }
   const bool canonical = (bits & ((1u << count) - 1)) == 0;
   return canonical ? std::optional(std::move(out)) : std::nullopt;
+}
+
+std::string to_base64url(std::string_view bytes) {
+  auto text = to_base64(bytes);
+  std::ranges::replace(text, '+', '-');
+  std::ranges::replace(text, '/', '_');
+  text.erase(std::ranges::find(text, '='), text.end());
+  return text;
+}
+
+std::optional<std::string> from_base64url(std::string_view text) {
+  std::string padded(text);
+  if (padded.find_first_of("+/=") != std::string::npos) return {};
+  std::ranges::replace(padded, '-', '+');
+  std::ranges::replace(padded, '_', '/');
+  padded.append((4 - padded.size() % 4) % 4, '=');
+  return from_base64(padded);
 }
 
 }  // namespace tabella

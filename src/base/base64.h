@@ -13,4 +13,8 @@ std::string to_base64(std::string_view bytes);
 // nullopt unless `text` is padded, canonical base64.
 std::optional<std::string> from_base64(std::string_view text);
 
+// base64url (RFC 4648) without padding, as tokens and links have it.
+std::string to_base64url(std::string_view bytes);
+std::optional<std::string> from_base64url(std::string_view text);
+
 }  // namespace tabella

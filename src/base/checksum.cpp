@@ -41,6 +41,13 @@ Sha256& sha256_of_thread() {
   return sha256;
 }
 
+std::string hmac_by(const EVP_MD* method, size_t size, std::string_view key, std::string_view bytes) {
+  std::string digest(size, '\0');
+  HMAC(method, key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(bytes.data()),
+       bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  return digest;
+}
+
 }  // namespace
 
 uint32_t crc32(std::string_view bytes) { return libdeflate_crc32(0, bytes.data(), bytes.size()); }
@@ -65,11 +72,11 @@ std::string hmac_sha256(std::string_view key, std::string_view bytes) {
 }
 
 std::string hmac_md5(std::string_view key, std::string_view bytes) {
-  std::string digest(16, '\0');
-  HMAC(EVP_md5(), key.data(), static_cast<int>(key.size()),
-       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(),
-       reinterpret_cast<unsigned char*>(digest.data()), nullptr);
-  return digest;
+  return hmac_by(EVP_md5(), 16, key, bytes);
+}
+
+std::string hmac_sha1(std::string_view key, std::string_view bytes) {
+  return hmac_by(EVP_sha1(), 20, key, bytes);
 }
 
 std::string sha1(std::string_view bytes) {

@@ -14,6 +14,7 @@ std::string sha256(std::string_view bytes);
 std::string hmac_sha256(std::string_view key, std::string_view bytes);
 // For protocols that ask for them; they protect nothing.
 std::string hmac_md5(std::string_view key, std::string_view bytes);
+std::string hmac_sha1(std::string_view key, std::string_view bytes);
 std::string sha1(std::string_view bytes);
 std::string to_hex(std::string_view bytes);
 

@@ -62,7 +62,8 @@ constexpr bool is_quoted_string(std::string_view text) {
   const auto content = text.substr(1, text.size() - 2);
   for (size_t i = 0; i < content.size(); ++i) {
     if (content[i] == '"') return false;
-    if (content[i] == '\\' && ++i == content.size()) return false;
+    if (content[i] != '\\') continue;
+    if (++i == content.size()) return false;
   }
   return true;
 }

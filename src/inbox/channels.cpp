@@ -166,16 +166,13 @@ Async<void> Channels::call_webhook(const Sending& sending, TimePoint since) {
   if (!place) co_return store::fail(store::ErrorCode::unavailable, "the webhook has enough to do");
   TABELLA_CO_ASSIGN(const auto secret, co_await parts_.keys.secret(sending.place.tenant));
   const auto id = fmt::format("{}-{}", content.id, sending.user.empty() ? "$public" : sending.user);
-  const auto timestamp = std::to_string(epoch_milliseconds(parts_.clock.now()) / 1000);
-  auto signature = webhook::sign(secret, {.id = id, .timestamp = timestamp, .body = body});
-  const auto reply = co_await parts_.outbound.send({.method = "POST",
-                                                    .url = settings->url,
-                                                    .headers = {{"Content-Type", "application/json"},
-                                                                {"webhook-id", id},
-                                                                {"webhook-timestamp", timestamp},
-                                                                {"webhook-signature", std::move(signature)}},
-                                                    .body = std::move(body),
-                                                    .max_body = 64 * 1024});
+  net::OutboundRequest request{.method = "POST",
+                               .url = settings->url,
+                               .headers = {{"Content-Type", "application/json"}},
+                               .body = std::move(body),
+                               .max_body = 64 * 1024};
+  webhook::add_headers(request, secret, id, parts_.clock.now());
+  const auto reply = co_await parts_.outbound.send(std::move(request));
   if (reply && reply->status / 100 == 2) {
     ++sent_;
     co_return store::Result<void>();

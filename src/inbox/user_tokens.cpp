@@ -19,24 +19,6 @@ using std::chrono::seconds;
 constexpr size_t kMostTokenBytes = 8 * 1024;
 constexpr const char* kNotSigned = "the token is not signed by this tenant";
 
-// base64url (RFC 4648) without padding, as tokens have it.
-std::string to_base64url(std::string_view bytes) {
-  auto text = to_base64(bytes);
-  std::ranges::replace(text, '+', '-');
-  std::ranges::replace(text, '/', '_');
-  text.erase(std::ranges::find(text, '='), text.end());
-  return text;
-}
-
-std::optional<std::string> from_base64url(std::string_view text) {
-  std::string padded(text);
-  if (padded.find_first_of("+/=") != std::string::npos) return {};
-  std::ranges::replace(padded, '-', '+');
-  std::ranges::replace(padded, '_', '/');
-  padded.append((4 - padded.size() % 4) % 4, '=');
-  return from_base64(padded);
-}
-
 bool is_signed(std::string_view algorithm, std::string_view bytes, std::string_view signature,
                const TokenKeys& keys) {
   if (algorithm == "HS256")

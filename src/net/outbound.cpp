@@ -241,7 +241,9 @@ awaitable<Reply> Outbound::Impl::exchange(const OutboundRequest& request, const 
   const auto reply = co_await client->send(head, request.body, deadline, request.max_body);
   if (!reply)
     co_return std::unexpected(
-        OutboundError{.refused = reply.error().refused, .message = reply.error().message});
+        OutboundError{.refused = reply.error().refused,
+                      .may_have_come = reply.error().stage >= ClientError::Stage::waiting,
+                      .message = reply.error().message});
   OutboundReply whole{.status = reply->status(), .headers = {}, .body = std::string(reply->body())};
   for (const auto& [name, value] : reply->headers()) whole.headers.emplace_back(name, value);
   co_return whole;

@@ -49,7 +49,8 @@ struct OutboundReply {
 };
 
 struct OutboundError {
-  bool refused = false;  // by our own rules: there is no use in trying again
+  bool refused = false;        // by our own rules: there is no use in trying again
+  bool may_have_come = false;  // the server may have got the request, and done what it asks
   std::string message;
 };
 

@@ -154,22 +154,16 @@ std::string Callbacks::body_of(const Email& email, const std::optional<Message>&
 awaitable<std::optional<Callbacks::Refused>> Callbacks::post(const Email& email,
                                                              const std::optional<Message>& message) {
   const bool own = message && !message->callback.empty();
-  auto body = body_of(email, message);
-  net::OutboundHeaders headers = {{"Content-Type", "application/json"}};
   const auto id = fmt::format("{}-{}", email.id, is_of_sent(email.status) ? "sent" : "failed");
-  const auto timestamp = std::to_string(epoch_milliseconds(outbox_.clock().now()) / 1000);
-  headers.emplace_back("webhook-id", id);
-  headers.emplace_back("webhook-timestamp", timestamp);
-  if (!options_.secret.empty())
-    headers.emplace_back("webhook-signature",
-                         webhook::sign(options_.secret, {.id = id, .timestamp = timestamp, .body = body}));
-  const auto reply = co_await outbound_.send({.method = "POST",
-                                              .url = own ? message->callback : options_.url,
-                                              .headers = std::move(headers),
-                                              .body = std::move(body),
-                                              .timeout = options_.timeout,
-                                              .max_body = 64 * 1024,
-                                              .trusted = !own});
+  net::OutboundRequest request{.method = "POST",
+                               .url = own ? message->callback : options_.url,
+                               .headers = {{"Content-Type", "application/json"}},
+                               .body = body_of(email, message),
+                               .timeout = options_.timeout,
+                               .max_body = 64 * 1024,
+                               .trusted = !own};
+  webhook::add_headers(request, options_.secret, id, outbox_.clock().now());
+  const auto reply = co_await outbound_.send(std::move(request));
   if (!reply) co_return Refused{.final = reply.error().refused, .why = reply.error().message};
   if (reply->status / 100 == 2) co_return std::nullopt;
   co_return Refused{.why = fmt::format("answered {}", reply->status)};

@@ -182,22 +182,20 @@ awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
 
 awaitable<std::optional<Hooks::Failure>> Hooks::post(const Hook& hook, const std::string& event,
                                                      std::string body) {
-  const auto timestamp = std::to_string(epoch_milliseconds(parts_.clock.now()) / 1000);
   net::OutboundRequest request{.method = "POST",
                                .url = hook.url,
-                               .headers = {{"Content-Type", "application/json"},
-                                           {"webhook-id", event},
-                                           {"webhook-timestamp", timestamp}},
+                               .headers = {{"Content-Type", "application/json"}},
                                .body = std::move(body),
                                .timeout = kPatience,
                                .max_body = kLargestAnswer,
                                .trusted = hook.trusted};
+  std::string key;
   if (!hook.secret.empty()) {
-    const auto secret = hook.trusted ? hook.secret : parts_.secrets.open(hook.secret, seal_context(hook.id));
+    auto secret = hook.trusted ? hook.secret : parts_.secrets.open(hook.secret, seal_context(hook.id));
     if (!secret) co_return Failure{.why = secret.error()};
-    request.headers.emplace_back("webhook-signature",
-                                 sign(*secret, {.id = event, .timestamp = timestamp, .body = request.body}));
+    key = std::move(*secret);
   }
+  add_headers(request, key, event, parts_.clock.now());
   const auto reply = co_await parts_.outbound.send(std::move(request));
   if (!reply) co_return Failure{.final = reply.error().refused, .why = reply.error().message};
   if (reply->status >= 200 && reply->status < 300) co_return std::nullopt;

@@ -37,6 +37,15 @@ std::string sign(std::string_view secret, const Signed& call) {
          to_base64(hmac_sha256(key_of(secret), fmt::format("{}.{}.{}", call.id, call.timestamp, call.body)));
 }
 
+void add_headers(net::OutboundRequest& request, std::string_view secret, std::string_view id, TimePoint now) {
+  const auto timestamp = std::to_string(epoch_milliseconds(now) / 1000);
+  request.headers.emplace_back("webhook-id", id);
+  request.headers.emplace_back("webhook-timestamp", timestamp);
+  if (!secret.empty())
+    request.headers.emplace_back("webhook-signature",
+                                 sign(secret, {.id = id, .timestamp = timestamp, .body = request.body}));
+}
+
 bool verify(std::string_view secret, const Signed& call, std::string_view signatures, TimePoint now) {
   if (!is_about(call.timestamp, now)) return false;
   const auto expected = sign(secret, call);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "net/outbound.h"
 
 namespace tabella::webhook {
 
@@ -18,6 +19,9 @@ struct Signed {
 
 // What goes into the header webhook-signature. A secret whsec_… is base64 of the key; any other is the key.
 std::string sign(std::string_view secret, const Signed& call);
+
+// Adds the headers of a call that is made now, with the body that it has; without a secret it is not signed.
+void add_headers(net::OutboundRequest& request, std::string_view secret, std::string_view id, TimePoint now);
 
 // Whether `signatures`, the header, has one by `secret`, and the call was made about now.
 bool verify(std::string_view secret, const Signed& call, std::string_view signatures, TimePoint now);

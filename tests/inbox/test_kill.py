@@ -95,10 +95,7 @@ class Killed(unittest.TestCase):
                 server.store.kill()
                 server.store.start()
             else:
-                victim = random.choice(processes)
-                victim.process.kill()
-                victim.process.communicate()
-                victim.start()
+                random.choice(processes).kill_and_start()
         stop.set()
         for client in clients:
             client.join()

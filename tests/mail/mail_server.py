@@ -46,6 +46,11 @@ class MailProcess:
         errors = self.process.communicate(timeout=60)[1]
         return errors
 
+    def kill_and_start(self):
+        self.process.kill()
+        self.process.communicate()
+        self.start()
+
     def request(self, method, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.http, timeout=180)
         connection.request(method, path, body.encode() if isinstance(body, str) else body, headers or {})
