@@ -10,6 +10,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/library_dependencies.cmake)
 find_package(CLI11 REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(GTest REQUIRED)
+find_package(absl REQUIRED)  # time zones
 
 # MariaDB's client library, which speaks to MySQL as well.
 find_path(MARIADB_INCLUDE mysql.h PATH_SUFFIXES mariadb REQUIRED)

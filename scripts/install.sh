@@ -3,7 +3,7 @@
 
 readonly build_packages=(clang-19 mold ccache cmake ninja-build libboost1.81-dev librocksdb-dev libsimdjson-dev
   libssl-dev zlib1g-dev libxxhash-dev libspdlog-dev libfmt-dev libcli11-dev libtomlplusplus-dev libgtest-dev
-  libjemalloc-dev libdeflate-dev libutf8proc-dev libmariadb-dev libc-ares-dev libre2-dev nodejs npm)
+  libjemalloc-dev libdeflate-dev libutf8proc-dev libmariadb-dev libc-ares-dev libre2-dev libabsl-dev tzdata nodejs npm)
 # The programs of MariaDB and dnsmasq without the packages that would start them as services.
 readonly test_packages=(clang-format-19 clang-tidy-19 libclang-rt-19-dev llvm-19 python3 python3-boto3 awscli
   chromium curl openssl default-jdk-headless maven postfix swaks libnet-ssleay-perl libdigest-hmac-perl libauthen-sasl-perl

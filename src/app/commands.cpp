@@ -101,6 +101,22 @@ std::vector<CommandTable> outbox_commands(OutboxOptions& options) {
       command("resume", "Send to a destination again", {destination})};
 }
 
+CommandTable manhunt_command(ManhuntWatchOptions& options) {
+  return {
+      .name = "manhunt watch",
+      .help = "Show the searches under way at a server, and the simulator's phones, which can be answered",
+      .groups = {
+          {.title = "Watch",
+           .options = {{"--url", text_option(options.url, "URL"), "Where the server is"},
+                       {"--domain", text_option(options.domain, "NAME"),
+                        "Only this domain, and its searches for which no phone rings as well"},
+                       {.flags = "--token",
+                        .value = text_option(options.token, "TOKEN"),
+                        .help = "A token with the scopes manhunt:read and manhunt:write",
+                        .secret = true},
+                       {"--once", switch_option(options.once), "Print what there is now, and exit"}}}}};
+}
+
 std::vector<CommandTable> store_commands(ReindexOptions& reindex, VerifyOptions& verify,
                                          SalvageOptions& salvage) {
   constexpr auto kAtRest = "The data folder of a store that nobody serves";
@@ -140,6 +156,7 @@ class CommandLine {
          .groups = {{.title = "Options",
                      .options = {table_prefix_option(systems_.table_prefix), json_option(systems_.json)}}}}};
     for (auto& command : token_commands(token_)) program_.commands.push_back(std::move(command));
+    program_.commands.push_back(manhunt_command(manhunt_watch_));
     for (auto& command : outbox_commands(outbox_)) program_.commands.push_back(std::move(command));
     for (auto& command : store_commands(reindex_, verify_, salvage_))
       program_.commands.push_back(std::move(command));
@@ -162,6 +179,8 @@ class CommandLine {
       command.token = token(name.substr(6));
     else if (name.starts_with("outbox "))
       command.outbox = outbox(name.substr(7));
+    else if (name == "manhunt watch")
+      command.manhunt_watch = std::move(manhunt_watch_);
     else if (name == "mail reindex")
       command.reindex = std::move(reindex_);
     else if (name == "verify")
@@ -188,6 +207,7 @@ class CommandLine {
   SystemsOptions systems_;
   TokenOptions token_;
   OutboxOptions outbox_;
+  ManhuntWatchOptions manhunt_watch_;
   ReindexOptions reindex_;
   VerifyOptions verify_;
   SalvageOptions salvage_;
@@ -196,12 +216,14 @@ class CommandLine {
       .name = "tabella",
       .version = "tabella " TABELLA_VERSION,
       .help =
-          "Tabella: a DynamoDB-compatible table store, mail caught in it and an outbox for emails, in one "
-          "binary.",
+          "Tabella: a DynamoDB-compatible table store, and five messaging systems on it (mail, outbox, "
+          "inbox, "
+          "manhunt, journal), in one binary.",
       .footer =
           "Also: tabella sendmail (see tabella sendmail --help), and tabella bcrypt PASSWORD for "
           "--auth-file.",
       .families = {{"mail", "Look after the mail that was caught"},
+                   {"manhunt", "Look at the searches for people"},
                    {"outbox", "Look after the emails that are sent"},
                    {"token", "Make, list and revoke tokens that programs come in with"}}};
 };

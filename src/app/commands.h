@@ -57,6 +57,14 @@ struct OutboxOptions {
   size_t limit = 50;        // list
 };
 
+// `tabella manhunt watch`.
+struct ManhuntWatchOptions {
+  std::string url = "http://127.0.0.1:8025";
+  std::string token;   // empty: none
+  std::string domain;  // empty: all
+  bool once = false;
+};
+
 // What the command line asks for: one of these, or to print something and exit.
 struct Command {
   std::optional<ServeOptions> serve;
@@ -64,6 +72,7 @@ struct Command {
   std::optional<SystemsOptions> systems;
   std::optional<TokenOptions> token;
   std::optional<OutboxOptions> outbox;
+  std::optional<ManhuntWatchOptions> manhunt_watch;
   std::optional<VerifyOptions> verify;
   std::optional<SalvageOptions> salvage;
   std::optional<std::vector<std::string>> sendmail;  // its arguments

@@ -136,4 +136,10 @@ std::vector<std::string> HttpPort::announce(net::IoThreads& threads) {
   return lines;
 }
 
+std::string web_url(const ServeOptions& options) {
+  if (!options.http) return {};
+  return fmt::format("{}://{}{}", options.http_tls ? "https" : "http", to_text(*options.http),
+                     options.web_path);
+}
+
 }  // namespace tabella::app

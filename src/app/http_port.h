@@ -31,6 +31,9 @@ net::KnownHosts hosts_of(const ServeOptions& options, const Address& address);
 std::string access_table(const std::string& prefix);
 
 // Borrows all it is given.
+// Where HTTP is served, with --web-path; empty: nowhere.
+std::string web_url(const ServeOptions& options);
+
 class HttpPort {
  public:
   using WriteMetrics = std::function<void(metrics::Exposition&)>;

@@ -2,6 +2,7 @@
 
 #include "app/commands.h"
 #include "app/list_systems.h"
+#include "app/manhunt_watch.h"
 #include "app/outbox.h"
 #include "app/reindex.h"
 #include "app/salvage.h"
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   if (command.systems) return app::list_systems(*command.systems, systems);
   if (command.token) return app::token(*command.token);
   if (command.outbox) return app::outbox(*command.outbox);
+  if (command.manhunt_watch) return app::manhunt_watch(*command.manhunt_watch);
   if (command.sendmail) return app::sendmail(*command.sendmail);
   if (command.reindex) return app::reindex(*command.reindex);
   if (command.salvage) return app::salvage(*command.salvage);

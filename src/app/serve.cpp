@@ -193,6 +193,7 @@ void Process::start() {
                                    .secrets = *secrets_,
                                    .hostname = options_.hostname,
                                    .web_path = options_.web_path,
+                                   .web_url = web_url(options_),
                                    .table_prefix = options_.store.table_prefix,
                                    .shared = store_->shared()});
   http_.emplace(options_, *store_, clock_, systems_,

@@ -3,6 +3,7 @@
 #include "inbox/system.h"
 #include "journal/system.h"
 #include "mail/system.h"
+#include "manhunt/system.h"
 #include "outbox/system.h"
 
 namespace tabella::app {
@@ -15,8 +16,9 @@ house::Systems make_systems() {
   systems.push_back(mail::make_system(mail));
   auto outbox = std::make_shared<outbox::Handover>();
   systems.push_back(outbox::make_system([mail] { return mail->take; }, outbox));
-  // The inbox sends its emails by the outbox.
+  // The inbox and manhunt send their emails by the outbox.
   systems.push_back(inbox::make_system([outbox] { return outbox->send; }));
+  systems.push_back(manhunt::make_system([outbox] { return outbox->send; }));
   systems.push_back(journal::make_system());
   return systems;
 }

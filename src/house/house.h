@@ -39,6 +39,7 @@ struct Foundation {
   const access::Secrets& secrets;
   std::string hostname;  // what we call ourselves
   std::string web_path;  // what paths over HTTP begin with; empty: nothing
+  std::string web_url;   // where HTTP is served, with that path: http://127.0.0.1:8025
   std::string table_prefix;
   bool shared = false;  // other processes may be using the store
 };

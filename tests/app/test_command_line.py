@@ -113,7 +113,7 @@ class CommandLineTest(unittest.TestCase):
     def test_help_is_grouped_and_shows_defaults(self):
         lines = run("serve", "--help").stdout.splitlines()
         titles = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
-        self.assertEqual(titles, ["Options", "Store", "DynamoDB API", "HTTP", "Outbound requests", "Process", "Mail", "Outbox", "Inbox", "Journal"])
+        self.assertEqual(titles, ["Options", "Store", "DynamoDB API", "HTTP", "Outbound requests", "Process", "Mail", "Outbox", "Inbox", "Manhunt", "Journal"])
         self.assertTrue(any("--dynamodb HOST:PORT [127.0.0.1:8000]" in line for line in lines))
         self.assertTrue(any("--mail-ttl TIME [7d]" in line for line in lines))
         self.assertFalse(any("--mongo-uri" in line for line in lines), "what only MailHog has is taken, not advertised")
@@ -134,7 +134,7 @@ class CommandLineTest(unittest.TestCase):
             for line in (["--data", "./data", "default"], ["--mail-ttl", "12h", f"file {config}"], ["--memory", "2GB", "flag --memory"],
                          ["--mail-partition", "hour", "variable TABELLA_MAIL_PARTITION"], ["--hostname", "mail.example.com", "variable MH_HOSTNAME"],
                          ["--access-key", "(set)", f"file {config}"], ["--mail-webhook-secret", "(set)", "variable TABELLA_MAIL_WEBHOOK_SECRET"],
-                         ["--http", "0.0.0.0:8080", "flag --ui-bind-addr"], ["--systems", "mail,outbox,inbox,journal", "default"]):
+                         ["--http", "0.0.0.0:8080", "flag --ui-bind-addr"], ["--systems", "mail,outbox,inbox,manhunt,journal", "default"]):
                 self.assertIn(line, lines)
             self.assertRegex(result.stdout, r"--aws-secret-access-key +\(not set\)")
 
@@ -181,7 +181,7 @@ class CommandLineTest(unittest.TestCase):
             self.assertEqual(get("/healthz"), "ok\n")
             metrics = get("/metrics")
             for line in ('tabella_requests_total{operation="PutItem",result="ok"} 3', 'tabella_request_seconds_count{operation="PutItem"} 3',
-                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 16",
+                         'tabella_requests_total{operation="GetItem",result="ResourceNotFoundException"} 1', "tabella_tables 17",
                          "# TYPE tabella_commit_seconds histogram", "tabella_write_group_size_count", "tabella_write_queue_depth 0",
                          "tabella_ttl_lag_seconds 0", "# TYPE tabella_stream_lag_seconds histogram", "tabella_rocksdb_memtable_bytes"):
                 self.assertIn(line, metrics)

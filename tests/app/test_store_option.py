@@ -23,7 +23,7 @@ from server import BINARY, Server, free_port
 
 KEY = "AKIDEXAMPLE:secret"
 TABLES = ["tabella-access", "tabella-consumers", "tabella-inbox", "tabella-journal", "tabella-journal-consumers", "tabella-journal-heads", "tabella-journal-order", "tabella-mail",
-          "tabella-mail-index", "tabella-mail-settings", "tabella-outbox", "tabella-outbox-keys", "tabella-outbox-messages", "tabella-snapshots", "tabella-timers"]
+          "tabella-mail-index", "tabella-mail-settings", "tabella-manhunt", "tabella-outbox", "tabella-outbox-keys", "tabella-outbox-messages", "tabella-snapshots", "tabella-timers"]
 
 
 def clean_environment(**variables):

@@ -1,0 +1,436 @@
+// How people answer: links, the simulator's phones, and what providers call back with.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "manhunt/api.h"
+#include "manhunt/http_provider.h"
+#include "manhunt/links.h"
+#include "manhunt/twilio.h"
+#include "manhunt/wording.h"
+#include "net/target.h"
+#include "store/batches.h"
+#include "store/conditional.h"
+
+namespace tabella::manhunt {
+
+using boost::asio::awaitable;
+
+namespace {
+
+constexpr size_t kMostPhones = 100;
+constexpr int kMostPhonePages = 20;
+constexpr int kMostReplyPages = 20;
+constexpr const char* kPhoneExample = R"({"press": "1"} or {"reply": "1"} or {"hang_up": true})";
+
+// What was meant by a digit or a text; nothing: neither.
+std::optional<bool> meaning_of(std::string_view text) {
+  constexpr std::array<std::string_view, 10> kAccepts{"1",      "yes", "y",  "ok", "ack",
+                                                      "accept", "si",  "sì", "ja", "oui"};
+  constexpr std::array<std::string_view, 6> kDeclines{"2", "no", "n", "decline", "nein", "non"};
+  const auto word = lower(trim(text));
+  if (std::ranges::find(kAccepts, word) != kAccepts.end()) return true;
+  if (std::ranges::find(kDeclines, word) != kDeclines.end()) return false;
+  return std::nullopt;
+}
+
+std::string language_for(const Search& search, const std::optional<Contact>& contact, const Domain& domain) {
+  if (contact && !contact->language.empty()) return contact->language;
+  return search.language.empty() ? domain.language : search.language;
+}
+
+std::string_view outcome_phrase(const Phrases& words, bool accept, bool won) {
+  return !won ? words.over : accept ? words.accepted : words.declined;
+}
+
+std::string page(std::string_view language, std::string_view title, std::string_view content) {
+  return fmt::format(
+      "<!doctype html><html lang=\"{2}\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\"><meta name=\"robots\" "
+      "content=\"noindex\"><title>{0}</title>"
+      "<style>body{{font:17px/1.5 system-ui,sans-serif;max-width:34rem;margin:12vh auto;padding:0 "
+      "1rem;color:#1c1c1a;"
+      "background:#fbfbf9}}h1{{font-size:1.35rem}}form{{display:flex;gap:.75rem;margin-top:2rem}}button{{"
+      "font:inherit;"
+      "padding:.7rem 1.4rem;border-radius:.5rem;border:1px solid "
+      "#2456a6;background:#fff;color:#2456a6;cursor:pointer}}"
+      "button.main{{background:#2456a6;color:#fff}}@media(prefers-color-scheme:dark){{body{{background:#"
+      "161615;"
+      "color:#eee}}button{{background:#222;color:#9dbcf2;border-color:#9dbcf2}}}}</style></head><body><main>"
+      "<h1>{0}</h1>{1}</main></body></html>\n",
+      xml_text(title), content, xml_text(language));
+}
+
+void answer_page(net::Call& call, int status, std::string html) {
+  call.response.status = status;
+  call.response.content_type = "text/html; charset=utf-8";
+  call.response.add_header(
+      "Content-Security-Policy",
+      "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
+      "frame-ancestors 'none'");
+  call.response.add_header("X-Content-Type-Options", "nosniff");
+  call.response.add_header("Referrer-Policy", "same-origin");
+  call.response.add_header("Cache-Control", "no-store");
+  call.response.body = std::move(html);
+}
+
+void answer_twiml(net::Call& call, std::string twiml) {
+  call.response.content_type = "text/xml; charset=utf-8";
+  call.response.body = std::move(twiml);
+}
+
+net::Route callback_route(std::string path, std::string summary) {
+  auto route = open_route("POST", std::move(path), std::move(summary), "text/xml");
+  route.body = "CallSid=CA…&Digits=1";
+  route.max_body = 64 * 1024;
+  return route;
+}
+
+// As a provider was told it: without what --web-path puts before it.
+std::string_view callback_target(std::string_view target) {
+  return target.substr(std::min(target.find("/manhunt/callbacks/"), target.size()));
+}
+
+}  // namespace
+
+// What a link is for.
+struct Api::Linked {
+  LinkToken token;
+  Search search;
+  Attempt attempt;
+  std::optional<Contact> contact;
+  DomainView domain;
+
+  std::string language() const { return language_for(search, contact, *domain); }
+  const Phrases& words() const { return phrases(language()); }
+  // Others that came with it may be, where it is not.
+  bool is_open() const {
+    return attempt.answer.empty() && (search.status == Status::active || !attempt.bundle.empty());
+  }
+};
+
+void Api::add_answer_routes(Routes& routes) {
+  routes.add(
+      open_route("GET", "/manhunt/r/{token}", "The page of a link: opening it answers nothing", "text/html"),
+      &Api::show_link);
+  auto follow = open_route("POST", "/manhunt/r/{token}", "Answers by a link", "text/html");
+  follow.body = "answer=accept";
+  follow.max_body = 4096;
+  routes.add(std::move(follow), &Api::follow_link);
+  net::Route phones{"GET", "/manhunt/simulator", "manhunt:read",
+                    "Shows the simulator's phones that ring, newest first"};
+  phones.query = {{"domain", "only those of a domain"}};
+  routes.add(std::move(phones), &Api::list_phones);
+  net::Route phone{"POST", "/manhunt/simulator/{search}/{attempt}", "manhunt:write",
+                   "Answers one of the simulator's phones"};
+  phone.body = kPhoneExample;
+  routes.add(std::move(phone), &Api::use_phone);
+  routes.add(callback_route("/manhunt/callbacks/{provider}/call", "Twilio's: a digit was pressed"),
+             &Api::call_callback);
+  routes.add(callback_route("/manhunt/callbacks/{provider}/status", "Twilio's: how a call or text goes on"),
+             &Api::status_callback);
+  routes.add(callback_route("/manhunt/callbacks/{provider}/text", "Twilio's: a text has come in"),
+             &Api::text_callback);
+}
+
+// --- links
+
+awaitable<std::optional<Api::Linked>> Api::linked(Call& call) {
+  const auto refuse = [&](std::string_view why) {
+    answer_page(call, 404, page("en", "This link is not good", fmt::format("<p>{}</p>", xml_text(why))));
+  };
+  constexpr std::string_view kNotWhole = "It is not whole. Copy all of it from the message.";
+  auto token = parse_link_token(call.path("token"));
+  if (!token) {
+    refuse(kNotWhole);
+    co_return std::nullopt;
+  }
+  const auto search = co_await parts_.searches.find(token->search);
+  if (!search) {
+    house::refuse(call, search.error());
+    co_return std::nullopt;
+  }
+  if (!*search || !is_genuine(*token, **search)) {
+    refuse(kNotWhole);
+    co_return std::nullopt;
+  }
+  if (token->expires <= parts_.clock.now()) {
+    refuse("Its time is over.");
+    co_return std::nullopt;
+  }
+  const auto attempt = co_await parts_.searches.find_attempt(token->search, token->attempt);
+  const auto domain = co_await parts_.domains.find((*search)->domain);
+  if (!attempt || !domain) {
+    house::refuse(call, attempt ? domain.error() : attempt.error());
+    co_return std::nullopt;
+  }
+  if (!*attempt) {
+    refuse("There is no such message.");
+    co_return std::nullopt;
+  }
+  const auto contact = co_await parts_.contacts.find((*search)->domain, (*attempt)->contact);
+  if (!contact) {
+    house::refuse(call, contact.error());
+    co_return std::nullopt;
+  }
+  co_return Linked{.token = std::move(*token),
+                   .search = **search,
+                   .attempt = **attempt,
+                   .contact = *contact,
+                   .domain = *domain};
+}
+
+awaitable<void> Api::show_link(Call& call) {
+  const auto link = co_await linked(call);
+  if (!link) co_return;
+  auto summary = summary_of(link->search);
+  if (summary.empty()) summary = without_links(link->attempt.text);
+  const auto language = link->language();
+  const auto& words = link->words();
+  if (!link->is_open())
+    co_return answer_page(call, 200, page(language, summary, fmt::format("<p>{}</p>", xml_text(words.over))));
+  answer_page(call, 200,
+              page(language, summary,
+                   fmt::format("<p>{}</p><form method=\"post\"><button class=\"main\" name=\"answer\" "
+                               "value=\"accept\">{}</button><button name=\"answer\" "
+                               "value=\"decline\">{}</button></form>",
+                               xml_text(link->attempt.contact_name), words.accept, words.decline)));
+}
+
+awaitable<void> Api::follow_link(Call& call) {
+  const auto form = net::parse_form(call.request.body);
+  const auto given = form.find("answer");
+  const auto link = co_await linked(call);
+  if (!link) co_return;
+  if (given == form.end() || (given->second != "accept" && given->second != "decline"))
+    co_return answer_page(call, 400,
+                          page("en", "Not answered", "<p>Open the link again, and press a button.</p>"));
+  const bool accept = given->second == "accept";
+  bool won = false;
+  if (link->is_open()) {
+    const auto ended = co_await parts_.searches.answer(
+        link->search.id,
+        {.accept = accept, .attempt = link->token.attempt, .how = "link", .by = link->attempt.contact_name});
+    if (!ended) co_return house::refuse(call, ended.error());
+    won = *ended && (*ended)->won;
+  }
+  const auto summary = summary_of(link->search);
+  answer_page(call, won ? 200 : 409,
+              page(link->language(), summary.empty() ? link->search.id : summary,
+                   fmt::format("<p>{}</p>", xml_text(outcome_phrase(link->words(), accept, won)))));
+}
+
+// --- the simulator
+
+// A page of those that ring, newest first, and their searches.
+awaitable<store::Result<std::optional<store::Item>>> Api::add_phones(std::vector<Ringing>& ringing,
+                                                                     std::string domain,
+                                                                     std::optional<store::Item> from) {
+  store::QueryRequest request = store::Query(parts_.searches.table())
+                                    .index(kFirstIndex)
+                                    .partition(kFirstPartition, kSimulatorList)
+                                    .descending()
+                                    .limit(kMostPhones);
+  request.options.start_key = std::move(from);
+  TABELLA_CO_ASSIGN(auto found, co_await parts_.store.query(std::move(request)));
+  std::vector<Attempt> attempts;
+  std::set<std::string> wanted;
+  std::vector<store::Item> keys;
+  for (const auto& row : found.items)
+    if (auto attempt = to_attempt(row); attempt && (domain.empty() || attempt->domain == domain)) {
+      if (wanted.insert(attempt->search).second) keys.push_back(search_key(attempt->search));
+      attempts.push_back(std::move(*attempt));
+    }
+  std::map<std::string, Search> searches;
+  if (!keys.empty()) {
+    TABELLA_CO_ASSIGN(const auto rows,
+                      co_await store::get_all(parts_.store, parts_.searches.table(), std::move(keys)));
+    for (const auto& row : rows)
+      if (auto search = to_search(row)) searches.emplace(search->id, std::move(*search));
+  }
+  for (auto& attempt : attempts)
+    if (const auto search = searches.find(attempt.search);
+        search != searches.end() && search->second.status == Status::active && attempt.answer.empty())
+      ringing.push_back({.attempt = std::move(attempt), .search = search->second});
+  co_return std::move(found.last_key);
+}
+
+awaitable<void> Api::list_phones(Call& call) {
+  std::vector<Ringing> ringing;
+  std::optional<store::Item> from;
+  for (int pages = 0; pages < kMostPhonePages && ringing.size() < kMostPhones; ++pages) {
+    auto next = co_await add_phones(ringing, call.text("domain"), std::move(from));
+    if (!next) co_return house::refuse(call, next.error());
+    from = std::move(*next);
+    if (!from) break;
+  }
+  JsonObjectWriter object(call.answer_json());
+  JsonArrayWriter phones(object.key("phones"));
+  for (const auto& [attempt, search] : ringing) {
+    JsonObjectWriter one(phones.element());
+    one.string("domain", attempt.domain);
+    one.string("search", attempt.search);
+    one.string("attempt", attempt.id.text());
+    one.string("contact", attempt.contact);
+    one.string("contact_name", attempt.contact_name);
+    one.string("type", name_of(attempt.kind));
+    one.string("destination", attempt.destination);
+    one.string("text", may_answer(call) ? attempt.text : without_links(attempt.text));
+    one.string("since", sortable_time(attempt.started));
+  }
+}
+
+awaitable<void> Api::use_phone(Call& call) {
+  const auto id = AttemptId::parse(call.path("attempt"));
+  auto body = call.json(kPhoneExample);
+  if (!body) co_return;
+  const auto press = body->text("press", "");
+  const auto reply = body->text("reply", "");
+  const bool hang_up = body->flag("hang_up", false);
+  body->no_others();
+  if (call.answered()) co_return;
+  if (press.empty() + reply.empty() + !hang_up != 2)
+    co_return call.refuse(400, fmt::format("expected one of {}", kPhoneExample));
+  const auto full = co_await parts_.searches.find_full(call.path("search"));
+  if (!full) co_return house::refuse(call, full.error());
+  const auto attempt = *full && id ? std::ranges::find((*full)->attempts, *id, &Attempt::id)
+                                   : std::vector<Attempt>::iterator();
+  const bool rings = *full && id && attempt != (*full)->attempts.end() && attempt->simulated;
+  if (!rings) co_return call.refuse(404, "no phone of the simulator rings for that attempt");
+  if (hang_up) {
+    const auto hung = co_await parts_.store.update_item(
+        progress_update(parts_.searches.table(), (*full)->search.id, *id, "hung up"));
+    if (!hung) co_return house::refuse(call, hung.error());
+    const auto unlisted = co_await parts_.store.update_item(unlist_update(parts_.searches.table(), *attempt));
+    if (!unlisted) co_return house::refuse(call, unlisted.error());
+    JsonObjectWriter object(call.answer_json());
+    co_return write_search(object, (*full)->search);
+  }
+  const auto meaning = meaning_of(press.empty() ? reply : press);
+  if (!meaning) co_return call.refuse(400, "press or reply: 1 accepts, 2 declines");
+  auto ended = co_await parts_.searches.answer(
+      (*full)->search.id,
+      {.accept = *meaning, .attempt = id, .how = "simulator", .by = attempt->contact_name});
+  co_await answer_ended(call, std::move(ended));
+}
+
+// --- callbacks
+
+// What was posted, if it is signed by the provider. Nothing: that was answered.
+std::optional<Api::Form> Api::signed_form(Call& call) const {
+  const auto* const twilio = find_twilio(parts_.providers, call.path("provider"));
+  if (!twilio) {
+    call.refuse(404, "there is no provider of that name that calls back");
+    return std::nullopt;
+  }
+  const bool is_signed = twilio->is_signed(callback_target(call.request.target), call.request.body,
+                                           call.request.header("x-twilio-signature"));
+  if (is_signed) return net::parse_form(call.request.body);
+  call.refuse(403,
+              "x-twilio-signature is not that of the provider's account; is --manhunt-url what it was told?");
+  return std::nullopt;
+}
+
+awaitable<void> Api::call_callback(Call& call) {
+  const auto form = signed_form(call);
+  if (!form) co_return;
+  const auto id = AttemptId::parse(call.text("attempt"));
+  const auto full = co_await parts_.searches.find_full(call.text("search"));
+  if (!full) co_return house::refuse(call, full.error());
+  if (!*full || !id) co_return call.refuse(404, "there is no such attempt");
+  const auto attempt = std::ranges::find((*full)->attempts, *id, &Attempt::id);
+  if (attempt == (*full)->attempts.end()) co_return call.refuse(404, "there is no such attempt");
+  const auto domain = co_await parts_.domains.find((*full)->search.domain);
+  const auto contact = co_await parts_.contacts.find((*full)->search.domain, attempt->contact);
+  if (!domain || !contact) co_return house::refuse(call, domain ? contact.error() : domain.error());
+  const auto language = language_for((*full)->search, *contact, **domain);
+  const auto& words = phrases(language);
+  const auto digits = form->find("Digits");
+  const auto meaning = meaning_of(digits == form->end() ? "" : digits->second);
+  if (!meaning) {
+    // Another digit: once more.
+    const Message again{.search = (*full)->search.id, .language = language, .text = attempt->text};
+    co_return answer_twiml(
+        call, call_twiml(again, fmt::format("{}{}", parts_.base, callback_target(call.request.target))));
+  }
+  const auto ended = co_await parts_.searches.answer(
+      (*full)->search.id, {.accept = *meaning, .attempt = id, .how = "phone", .by = attempt->contact_name});
+  if (!ended) co_return house::refuse(call, ended.error());
+  answer_twiml(call, say_twiml(outcome_phrase(words, *meaning, *ended && (*ended)->won), language));
+}
+
+awaitable<void> Api::status_callback(Call& call) {
+  const auto form = signed_form(call);
+  if (!form) co_return;
+  const auto id = AttemptId::parse(call.text("attempt"));
+  auto status = form->find("CallStatus");
+  if (status == form->end()) status = form->find("MessageStatus");
+  if (!id || status == form->end() || status->second.size() > 40)
+    co_return call.refuse(400, "expected CallStatus or MessageStatus");
+  const auto noted = store::was_made(co_await parts_.store.update_item(
+      progress_update(parts_.searches.table(), call.text("search"), *id, printable(status->second))));
+  if (!noted) co_return house::refuse(call, noted.error());
+  call.response.status = 204;
+}
+
+// A person's text, as Twilio has it, or as the file with the providers says for another.
+awaitable<void> Api::text_callback(Call& call) {
+  if (const auto* const other = find_http_provider(parts_.providers, call.path("provider"))) {
+    const auto reply = other->read_reply(call.request, call.text("key"));
+    if (!reply) co_return call.refuse(reply.error().status, reply.error().message);
+    const auto answer = co_await take_reply(reply->from, reply->text);
+    if (!answer) co_return house::refuse(call, answer.error());
+    co_return JsonObjectWriter(call.answer_json()).string("reply", *answer);
+  }
+  const auto form = signed_form(call);
+  if (!form) co_return;
+  const auto from = form->find("From");
+  const auto text = form->find("Body");
+  if (from == form->end() || text == form->end()) co_return call.refuse(400, "expected From and Body");
+  const auto answer = co_await take_reply(from->second, text->second);
+  if (!answer) co_return house::refuse(call, answer.error());
+  answer_twiml(call, reply_twiml(*answer));
+}
+
+// "1", or "1 K7QD" where there are several; what is said to that. To what is neither, where nothing is to be
+// answered, nothing: it may be a program that answers everything.
+awaitable<store::Result<std::string>> Api::take_reply(std::string number, std::string text) {
+  const auto trimmed = printable(text);
+  const auto words = std::string_view(trim(trimmed));
+  const auto blank = words.find(' ');
+  const auto meaning = meaning_of(words.substr(0, blank));
+  const auto code = blank == std::string_view::npos ? std::string() : upper(trim(words.substr(blank + 1)));
+  std::optional<store::Item> from;
+  std::string hint, over;
+  for (int pages = 0; pages < kMostReplyPages; ++pages) {
+    TABELLA_CO_ASSIGN(
+        auto page, co_await expected_replies(parts_.store, parts_.searches.table(), number, std::move(from)));
+    for (const auto& each : page.replies) {
+      const bool is_it = meaning && (code.empty() || each.code == code);
+      if (!is_it && !hint.empty()) continue;
+      TABELLA_CO_ASSIGN(const auto search, co_await parts_.searches.find(each.search));
+      if (!search) continue;
+      TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search->domain));
+      const auto& said = phrases(language_for(*search, std::nullopt, *domain));
+      if (!is_it) {
+        if (search->status == Status::active)
+          hint = fmt::format("1 {}, 2 {}: {}", each.code, each.code, said.press);
+        continue;
+      }
+      TABELLA_CO_ASSIGN(
+          const auto ended,
+          co_await parts_.searches.answer(
+              search->id, {.accept = *meaning, .attempt = each.attempt, .how = "text", .by = number}));
+      if (ended && ended->won) co_return std::string(outcome_phrase(said, *meaning, true));
+      if (over.empty()) over = said.over;
+    }
+    from = std::move(page.next);
+    if (!from) break;
+  }
+  co_return over.empty() ? hint : over;
+}
+
+}  // namespace tabella::manhunt

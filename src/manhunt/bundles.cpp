@@ -1,0 +1,170 @@
+#include "manhunt/bundles.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "manhunt/searches.h"
+#include "store/batches.h"
+
+namespace tabella::manhunt {
+
+using boost::asio::awaitable;
+using std::chrono::milliseconds;
+using store::Async;
+using store::Row;
+
+namespace {
+
+constexpr const char* kBundleTimer = "manhunt-bundle";
+constexpr std::chrono::hours kBundleKept{24 * 7};
+constexpr int64_t kMostInBundle = 500;
+// After the end of its window, so that those that were counted in it are there.
+constexpr milliseconds kGrace{250};
+constexpr std::chrono::minutes kBehindOthers{2};
+
+std::string bundle_timer(std::string_view bundle) { return fmt::format("manhunt|bundle|{}", bundle); }
+
+}  // namespace
+
+// The attempts of a bundle that go on, each with its search, in the same order.
+struct Bundles::Gathered {
+  std::vector<Attempt> attempts;
+  std::vector<Search> searches;
+  bool begun = false;  // they were begun, and not finished; otherwise they wait
+};
+
+Bundles::Bundles(Parts parts, std::string table) : parts_(parts), table_(std::move(table)) {
+  parts_.schedule.on(kBundleTimer, [this](const schedule::Firing& firing) { return fire(firing); });
+}
+
+Async<std::optional<Bundles::Place>> Bundles::count(const Method& method) {
+  if (method.limit.count == 0) co_return std::nullopt;
+  const auto per = method.limit.per.count();
+  const auto window = epoch_milliseconds(parts_.clock.now()) / per;
+  store::Update update(
+      table_,
+      Row().set(kPartition, fmt::format("rate#{}", method.id)).set(kSort, fmt::format("{:020}", window)));
+  update.add("count", 1)
+      .set(kExpires, ((window + 2) * per + milliseconds(kBundleKept).count()) / 1000)
+      .returning(store::ReturnValues::all_new);
+  TABELLA_CO_ASSIGN(const auto counted, co_await parts_.store.update_item(std::move(update)));
+  const auto beyond = store::number_of(*counted.attributes, "count") - method.limit.count;
+  if (beyond <= 0) co_return std::nullopt;
+  co_return Place{.bundle = fmt::format("{}.{}.{}", method.id, window, (beyond - 1) / kMostInBundle),
+                  .due = time_at((window + 1) * per) + kGrace};
+}
+
+store::TransactWrite Bundles::join_write(const Attempt& attempt) const {
+  store::Item row = Row()
+                        .set(kPartition, bundle_partition(attempt.bundle))
+                        .set(kSort, fmt::format("{}|{}", attempt.search, attempt.id.text()))
+                        .set("entityType", "bundled")
+                        .set("search", attempt.search)
+                        .set("attempt", attempt.id.text())
+                        .set(kExpires, (attempt.bundle_due + milliseconds(kBundleKept).count()) / 1000);
+  return store::Put(table_, std::move(row));
+}
+
+// A timer that is there already is left alone. Where it may be under way, and has not seen this one, another
+// comes behind it, when that is over.
+Async<void> Bundles::expect(const Attempt& attempt) {
+  const auto now = parts_.clock.now();
+  const auto due = time_at(attempt.bundle_due);
+  schedule::Timer timer{.id = bundle_timer(attempt.bundle),
+                        .kind = kBundleTimer,
+                        .at = std::max(due, now),
+                        .payload = fmt::format("{}|{}|{}", attempt.domain, attempt.contact, attempt.bundle)};
+  TABELLA_CO_ASSIGN(const bool put, co_await parts_.schedule.put_if_absent(timer));
+  if (put || now < due - kGrace) co_return store::Result<void>();
+  timer.id += fmt::format("|{}|{}", attempt.search, attempt.id.text());
+  timer.at = now + kBehindOthers;
+  co_return co_await parts_.schedule.put(std::move(timer));
+}
+
+awaitable<void> Bundles::fire(const schedule::Firing& firing) {
+  const auto parts = split(firing.timer.payload, '|');
+  if (parts.size() != 3) co_return log::error("a timer of manhunt names no bundle: {}", firing.timer.payload);
+  const auto later = co_await send(std::string(parts[0]), std::string(parts[1]), std::string(parts[2]));
+  if (!later) throw std::runtime_error(later.error().message);
+  if (!*later) co_return;
+  const auto put_off = co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + **later);
+  if (!put_off) throw std::runtime_error(put_off.error().message);
+}
+
+// Those that were begun are finished before others are.
+Async<Bundles::Gathered> Bundles::gather(const std::string& bundle) {
+  TABELLA_CO_ASSIGN(
+      const auto rows,
+      co_await store::query_all(
+          parts_.store, store::Query(table_).partition(kPartition, bundle_partition(bundle)).consistent()));
+  Gathered begun{.begun = true}, waiting;
+  for (const auto& row : rows) {
+    const auto id = AttemptId::parse(store::text_of(row, "attempt"));
+    const auto search_id = store::text_of(row, "search");
+    if (!id) continue;
+    std::vector<store::Item> keys{search_key(search_id), attempt_key(search_id, *id)};
+    TABELLA_CO_ASSIGN(const auto found, co_await store::get_all(parts_.store, table_, std::move(keys)));
+    std::optional<Search> search;
+    std::optional<Attempt> attempt;
+    for (const auto& each : found) {
+      if (auto one = to_search(each)) search = std::move(one);
+      if (auto one = to_attempt(each)) attempt = std::move(one);
+    }
+    if (!search || !attempt || attempt->is_over()) continue;
+    if (search->status != Status::active || search->has_declined(attempt->contact)) {
+      TABELLA_CO_TRY(co_await parts_.sender.give_up(std::move(*attempt)));
+      continue;
+    }
+    auto& gathered = attempt->state == AttemptState::bundled ? waiting : begun;
+    gathered.searches.push_back(std::move(*search));
+    gathered.attempts.push_back(std::move(*attempt));
+  }
+  co_return begun.attempts.empty() ? std::move(waiting) : std::move(begun);
+}
+
+// Leaves those that go on.
+Async<size_t> Bundles::begin(Gathered& gathered) {
+  co_return gathered.begun ? co_await parts_.sender.begin_again(gathered.attempts)
+                           : co_await parts_.sender.begin(gathered.attempts);
+}
+
+Async<std::optional<milliseconds>> Bundles::send(const std::string& domain, const std::string& contact_id,
+                                                 const std::string& bundle) {
+  TABELLA_CO_ASSIGN(auto gathered, co_await gather(bundle));
+  if (gathered.attempts.empty()) co_return std::nullopt;
+  TABELLA_CO_ASSIGN(const auto view, co_await parts_.domains.find(domain));
+  TABELLA_CO_ASSIGN(const auto contact, co_await parts_.contacts.find(domain, contact_id));
+  TABELLA_CO_ASSIGN(const auto active, co_await begin(gathered));
+  if (active == 0) co_return milliseconds{0};
+  const auto attempts = std::span(gathered.attempts).first(active);
+  const auto search_of = [&](const Attempt& attempt) -> const Search& {
+    return *std::ranges::find(gathered.searches, attempt.search, &Search::id);
+  };
+  const auto& front = attempts.front();
+  const auto person = contact.value_or(Contact{});
+  const auto occasion = parts_.sender.occasion_of(search_of(front), person, *view, front);
+  std::vector<std::string> summaries;
+  for (const auto& attempt : attempts) summaries.push_back(summary_of(search_of(attempt)));
+  const auto said = summaries.size() == 1 ? say(occasion) : say_bundle(occasion, summaries);
+  for (auto& attempt : attempts) {
+    attempt.text = said.text;
+    attempt.subject = said.subject;
+  }
+  if (front.kind == ChannelKind::text) {
+    std::vector<store::TransactWrite> reply;
+    reply.push_back(parts_.sender.reply_write(front));
+    TABELLA_CO_TRY(co_await parts_.store.transact_write_items({.writes = std::move(reply)}));
+  }
+  auto message = parts_.sender.message_of(occasion, front);
+  // The same whenever these are sent again, and another for those that come to it late.
+  message.id = fmt::format("bundle/{}/{}", bundle, front.tries.front().at);
+  TABELLA_CO_ASSIGN(const auto later, co_await parts_.sender.send(attempts, message));
+  // Others may wait.
+  co_return later.value_or(milliseconds{0});
+}
+
+}  // namespace tabella::manhunt

@@ -1,0 +1,54 @@
+// Rate limits of methods. What is beyond one is not lost: it is gathered, and comes as one message when the
+// window is over. Who answers that answers all that came with it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "manhunt/contacts.h"
+#include "manhunt/domains.h"
+#include "manhunt/model.h"
+#include "manhunt/sender.h"
+#include "schedule/schedule.h"
+
+namespace tabella::manhunt {
+
+// Thread-safe. Must outlive the schedule's run().
+class Bundles {
+ public:
+  struct Parts {
+    store::Store& store;
+    const Clock& clock;
+    schedule::Schedule& schedule;
+    Domains& domains;
+    Contacts& contacts;
+    Sender& sender;
+  };
+  Bundles(Parts parts, std::string table);
+
+  // Where an attempt comes that is beyond the limit.
+  struct Place {
+    std::string bundle;
+    TimePoint due;
+  };
+  // Counts an attempt. Nothing: it is within the limit, and goes alone.
+  store::Async<std::optional<Place>> count(const Method& method);
+  // Puts it into its bundle, in the transaction that writes it down as bundled.
+  store::TransactWrite join_write(const Attempt& attempt) const;
+  // Sees to it that the bundle is sent.
+  store::Async<void> expect(const Attempt& attempt);
+
+ private:
+  boost::asio::awaitable<void> fire(const schedule::Firing& firing);
+  store::Async<std::optional<std::chrono::milliseconds>> send(const std::string& domain,
+                                                              const std::string& contact,
+                                                              const std::string& bundle);
+  struct Gathered;
+  store::Async<Gathered> gather(const std::string& bundle);
+  store::Async<size_t> begin(Gathered& gathered);
+
+  const Parts parts_;
+  const std::string table_;
+};
+
+}  // namespace tabella::manhunt

@@ -1,0 +1,401 @@
+#include "manhunt/searches.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "base/ids.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "store/batches.h"
+#include "store/conditional.h"
+#include "store/together.h"
+
+namespace tabella::manhunt {
+
+using store::Async;
+using store::Row;
+
+namespace {
+
+constexpr const char* kKeySort = "key";
+constexpr int kOpenTries = 10;
+constexpr std::chrono::hours kKeyKept{24 * 90};
+constexpr size_t kNonceBytes = 18;
+constexpr size_t kAnswersAtOnce = 32;
+
+store::Item dedup_key(std::string_view list, std::string_view key) {
+  return Row().set(kPartition, fmt::format("key#{}#{}", list, key)).set(kSort, kKeySort);
+}
+
+// By which a search is found that was opened under its key.
+store::Item key_row_of(std::string_view list, const Search& search) {
+  return Row()
+      .set(kPartition, fmt::format("key#{}#{}", list, search.key))
+      .set(kSort, kKeySort)
+      .set("entityType", "searchKey")
+      .set("search", search.id)
+      .set(kExpires, (search.created + std::chrono::milliseconds(kKeyKept).count()) / 1000);
+}
+
+std::string list_of(const Search& search) {
+  return search.contact.empty() ? policy_list(search.domain, search.policy) : search.contact;
+}
+
+// Whether a search still stands for what it was opened for: it is under way, or somebody has taken it on.
+bool is_open(const Search& search) {
+  return search.status == Status::active || search.status == Status::successful;
+}
+
+std::unexpected<store::Error> wrong(std::string message) { return store::refuse(std::move(message)); }
+
+std::unexpected<store::Error> no_such_contact(std::string_view contact) {
+  return wrong(fmt::format("contact: there is no contact {} in this domain", printable(contact)));
+}
+
+}  // namespace
+
+std::string bundle_partition(std::string_view bundle) { return fmt::format("bundle#{}", bundle); }
+
+Async<Search> Searches::draft(OpenRequest request) {
+  if (!request.contact.empty()) {
+    TABELLA_CO_ASSIGN(const auto contact, co_await parts_.contacts.find(request.domain, request.contact));
+    if (!contact) co_return no_such_contact(request.contact);
+  }
+  co_return co_await draft_unchecked(std::move(request));
+}
+
+Async<Search> Searches::draft_unchecked(OpenRequest request) {
+  if (request.contact.empty() == request.policy.empty())
+    co_return wrong("expected either contact or policy: who is to be found");
+  const auto now = parts_.clock.now();
+  Search search{.id = make_id('s'),
+                .domain = request.domain,
+                .contact = request.contact,
+                .policy = request.policy,
+                .created = epoch_milliseconds(now),
+                .key = request.key,
+                .low_urgency = request.low_urgency,
+                .language = request.language,
+                .metadata = request.metadata,
+                .repeat = request.repeat,
+                .nonce = to_base64url(random_bytes(kNonceBytes))};
+  TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(request.domain));
+  if (request.contact.empty()) {
+    auto policy = domain->policies.find(request.policy);
+    // It may be new.
+    DomainView fresh;
+    if (policy == domain->policies.end()) {
+      TABELLA_CO_ASSIGN(fresh, co_await parts_.domains.read(request.domain));
+      policy = fresh->policies.find(request.policy);
+      if (policy == fresh->policies.end())
+        co_return wrong(
+            fmt::format("policy: there is no policy {} in this domain", printable(request.policy)));
+    }
+    search.steps = policy->second.steps;
+    search.repeat = policy->second.repeat;
+  } else {
+    search.steps.push_back({.targets = {{.contact = request.contact}}, .wait = request.wait});
+  }
+  if (const auto window = domain->under_maintenance(request.policy, now); !window.empty()) {
+    search.status = Status::canceled;
+    search.ended = search.created;
+    search.resolution = {.how = "maintenance", .detail = window};
+  }
+  co_return search;
+}
+
+// The search, its first step and that step's timers are one write: it is under way once it is acknowledged.
+Async<Opened> Searches::open(OpenRequest request) {
+  TABELLA_CO_ASSIGN(auto search, co_await draft_unchecked(std::move(request)));
+  const auto list = list_of(search);
+  search.begun = search.status == Status::active;
+  for (int i = 0; i < kOpenTries; ++i) {
+    Plan plan;
+    if (!search.key.empty()) {
+      TABELLA_CO_ASSIGN(const auto before, co_await key_row(list, search.key));
+      if (before) {
+        TABELLA_CO_ASSIGN(auto found, co_await find(before->search));
+        if (found && is_open(*found)) {
+          if ((found->low_urgency || found->raising) && !search.low_urgency)
+            TABELLA_CO_TRY(co_await raise(*found));
+          co_return Opened{.search = std::move(*found), .fresh = false};
+        }
+      }
+      plan.writes.push_back(
+          store::Put(table_, key_row_of(list, search))
+              .when(before ? store::equals("search", before->search) : store::absent(kPartition)));
+    }
+    TABELLA_CO_TRY(co_await plan_opening(plan, search));
+    const auto opened =
+        co_await parts_.store.transact_write_items({.writes = std::move(plan.writes), .token = make_uuid()});
+    if (!opened && !store::lost_a_race(opened.error())) co_return store::error_of(opened);
+    bool made = opened.has_value();
+    if (!made) {
+      // It may be its own row that stood in the way, where an answer was lost.
+      TABELLA_CO_ASSIGN(const auto found, co_await find(search.id));
+      made = found.has_value();
+    }
+    if (made) {
+      plan.were_made(parts_.schedule);
+      co_return Opened{.search = std::move(search)};
+    }
+  }
+  co_return store::fail(store::ErrorCode::unavailable, "others open searches with the same key: try again");
+}
+
+// Its rows and timers, but for the key's.
+Async<void> Searches::plan_opening(Plan& plan, const Search& search) {
+  const auto opened_at = time_at(search.created);
+  TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search.domain));
+  TABELLA_CO_ASSIGN(const auto first,
+                    co_await make_step(parts_.contacts, search, {}, *domain, opened_at, opened_at));
+  if (!search.contact.empty() && first.tracks.empty()) co_return no_such_contact(search.contact);
+  plan.writes.push_back(store::Put(table_, to_item(search)).when(store::absent(kPartition)));
+  plan.writes.push_back(store::Put(table_, to_item(Listing{.list = domain_list(search.domain),
+                                                           .search = search.id,
+                                                           .status = search.status,
+                                                           .created = search.created})));
+  if (search.begun) plan_step(plan, parts_.schedule, table_, search, first);
+  co_return store::Result<void>();
+}
+
+// Attempts that were put off until the end of somebody's quiet hours are made when they would have been.
+Async<void> Searches::raise(const Search& search) {
+  store::Update urgent(table_, search_key(search.id));
+  urgent.remove("lowUrgency").set("raising", true).when(is_active());
+  TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(std::move(urgent))));
+  TABELLA_CO_ASSIGN(const auto full, co_await find_full(search.id));
+  if (!full) co_return store::Result<void>();
+  const auto now = parts_.clock.now();
+  for (const auto& step : full->steps) {
+    AttemptId id{.round = step.round, .step = step.number, .track = 0};
+    for (const auto& track : step.tracks) {
+      ++id.track;
+      auto at = time_at(step.started);
+      for (id.number = 1; static_cast<size_t>(id.number) <= track.methods.size(); ++id.number) {
+        const auto made = std::ranges::find(full->attempts, id, &Attempt::id);
+        if (made != full->attempts.end()) {
+          at = time_at(made->started);
+          continue;
+        }
+        at += track.methods[static_cast<size_t>(id.number) - 1].delay;
+        TABELLA_CO_TRY(co_await parts_.schedule.reschedule(attempt_timer(search.id, id, track, at).id,
+                                                           std::max(at, now)));
+        break;
+      }
+    }
+  }
+  store::Update raised(table_, search_key(search.id));
+  raised.remove("raising").when(store::exists(kPartition));
+  TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(std::move(raised))));
+  co_return store::Result<void>();
+}
+
+Async<std::optional<Searches::KeyRow>> Searches::key_row(const std::string& list, const std::string& key) {
+  TABELLA_CO_ASSIGN(
+      const auto found,
+      co_await parts_.store.get_item({.table = table_, .key = dedup_key(list, key), .consistent = true}));
+  if (!found.item) co_return std::nullopt;
+  co_return KeyRow{.search = store::text_of(*found.item, "search")};
+}
+
+Async<std::optional<Search>> Searches::find(std::string id) {
+  store::QueryRequest request =
+      store::Query(table_).partition(kPartition, id).where(store::equals(kSort, kSearchSort)).consistent();
+  TABELLA_CO_ASSIGN(const auto page, co_await parts_.store.query(std::move(request)));
+  co_return page.items.empty() ? std::nullopt : to_search(page.items.front());
+}
+
+Async<std::optional<FullSearch>> Searches::find_full(std::string id) {
+  TABELLA_CO_ASSIGN(
+      const auto rows,
+      co_await store::query_all(parts_.store, store::Query(table_).partition(kPartition, id).consistent()));
+  FullSearch full;
+  bool found = false;
+  for (const auto& row : rows) {
+    if (auto search = to_search(row)) {
+      full.search = std::move(*search);
+      found = true;
+    } else if (auto step = to_step(row)) {
+      full.steps.push_back(std::move(*step));
+    } else if (auto attempt = to_attempt(row)) {
+      full.attempts.push_back(std::move(*attempt));
+    } else if (auto listing = to_listing(row)) {
+      full.listings.push_back(std::move(*listing));
+    }
+  }
+  if (!found) co_return std::nullopt;
+  co_return full;
+}
+
+Async<SearchPage> Searches::list(SearchList request) {
+  store::Query query(table_);
+  query.index(request.status ? kSecondIndex : kFirstIndex).limit(request.limit).descending();
+  if (request.status)
+    query.partition(kSecondPartition, fmt::format("{}#{}", name_of(*request.status), request.list));
+  else
+    query.partition(kFirstPartition, request.list);
+  const auto text = [](TimePoint time) { return sortable_time(epoch_milliseconds(time)); };
+  if (request.before && request.after && *request.before <= *request.after)
+    co_return wrong("before and after: expected after to be earlier than before");
+  // Between includes its ends, and a page is to have neither.
+  if (request.before && request.after)
+    query.where(store::between(kFirstSort, text(*request.after + std::chrono::milliseconds(1)),
+                               text(*request.before - std::chrono::milliseconds(1))));
+  else if (request.before)
+    query.where(store::less(kFirstSort, text(*request.before)));
+  else if (request.after)
+    query.where(store::greater(kFirstSort, text(*request.after)));
+  store::QueryRequest asked = std::move(query);
+  TABELLA_CO_ASSIGN(asked.options.start_key, parse_cursor(request.from));
+  TABELLA_CO_ASSIGN(const auto page, co_await parts_.store.query(std::move(asked)));
+
+  SearchPage found{.next = cursor_text(page.last_key)};
+  std::vector<store::Item> listed;
+  for (const auto& row : page.items)
+    if (const auto listing = to_listing(row)) listed.push_back(search_key(listing->search));
+  std::map<std::string, Search> by_id;
+  if (!listed.empty()) {
+    TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(listed)));
+    for (const auto& row : rows)
+      if (auto search = to_search(row)) by_id.emplace(search->id, std::move(*search));
+  }
+  for (const auto& row : page.items) {
+    if (auto search = to_search(row)) found.searches.push_back(std::move(*search));
+    if (const auto listing = to_listing(row))
+      if (auto search = by_id.extract(listing->search)) found.searches.push_back(std::move(search.mapped()));
+  }
+  co_return found;
+}
+
+Async<std::optional<Search>> Searches::find_by_key(std::string list, std::string key) {
+  TABELLA_CO_ASSIGN(const auto row, co_await key_row(list, key));
+  if (!row) co_return std::nullopt;
+  co_return co_await find(row->search);
+}
+
+Async<std::optional<Ended>> Searches::end(std::string id, Status status, Resolution resolution) {
+  TABELLA_CO_ASSIGN(const auto search, co_await find(std::move(id)));
+  if (!search) co_return std::nullopt;
+  co_return co_await end(*search, status, resolution);
+}
+
+Async<std::optional<Ended>> Searches::end(const Search& search, Status status, const Resolution& resolution) {
+  const auto ended =
+      co_await parts_.store.update_item(end_update(table_, search, status, resolution, parts_.clock.now()));
+  if (ended) {
+    auto now = to_search(*ended->attributes);
+    if (!now) co_return store::fail(store::ErrorCode::internal, "the search's row cannot be read");
+    co_return Ended{.won = true, .search = std::move(*now)};
+  }
+  if (!store::failed_its_condition(ended.error())) co_return store::error_of(ended);
+  TABELLA_CO_ASSIGN(const auto row,
+                    co_await store::item_behind(parts_.store, ended.error(), table_, search_key(search.id)));
+  auto now = row ? to_search(*row) : std::nullopt;
+  if (!now) co_return std::nullopt;
+  // It may be this very change that is asked for again, because its answer was lost.
+  const bool is_this = now->status == status && now->resolution.how == resolution.how &&
+                       now->resolution.by == resolution.by && now->resolution.attempt == resolution.attempt;
+  co_return Ended{.won = is_this, .search = std::move(*now)};
+}
+
+Async<std::optional<Attempt>> Searches::find_attempt(std::string search, AttemptId id) {
+  TABELLA_CO_ASSIGN(
+      const auto found,
+      co_await parts_.store.get_item({.table = table_, .key = attempt_key(search, id), .consistent = true}));
+  co_return found.item ? to_attempt(*found.item) : std::nullopt;
+}
+
+Async<std::optional<Ended>> Searches::answer(std::string id, Answer answer) {
+  std::optional<Attempt> attempt;
+  if (answer.attempt) {
+    TABELLA_CO_ASSIGN(attempt, co_await find_attempt(id, *answer.attempt));
+    if (!attempt) co_return wrong("attempt: there is no such attempt");
+  }
+  TABELLA_CO_ASSIGN(auto ended, co_await answer_one(id, answer, attempt ? attempt->contact : std::string()));
+  if (ended && attempt && !attempt->bundle.empty()) {
+    TABELLA_CO_ASSIGN(const bool won, co_await answer_bundle(attempt->bundle, attempt->contact, answer));
+    ended->won |= won;
+  }
+  if (ended && ended->won && attempt) TABELLA_CO_TRY(co_await mark_answered(std::move(*attempt), answer));
+  co_return ended;
+}
+
+Async<std::optional<Ended>> Searches::answer_one(std::string id, Answer answer, std::string contact) {
+  TABELLA_CO_ASSIGN(const auto search, co_await find(std::move(id)));
+  if (!search) co_return std::nullopt;
+  if (!answer.accept) co_return co_await decline(*search, contact.empty() ? search->contact : contact);
+  co_return co_await end(
+      *search, Status::successful,
+      {.how = answer.how, .by = answer.by, .attempt = answer.attempt ? answer.attempt->text() : ""});
+}
+
+// Who answers a bundle answers all that came with it. Whether it was the answer of any.
+Async<bool> Searches::answer_bundle(const std::string& bundle, const std::string& contact,
+                                    const Answer& answer) {
+  TABELLA_CO_ASSIGN(
+      const auto rows,
+      co_await store::query_all(
+          parts_.store, store::Query(table_).partition(kPartition, bundle_partition(bundle)).consistent()));
+  bool won = false;
+  std::optional<store::Error> failure;
+  const auto answer_row = [&](std::string id, Answer one) -> boost::asio::awaitable<void> {
+    const auto ended = co_await answer_one(std::move(id), std::move(one), contact);
+    if (!ended) failure = ended.error();
+    won |= ended && *ended && (*ended)->won;
+  };
+  for (size_t i = 0; i < rows.size();) {
+    std::vector<boost::asio::awaitable<void>> some;
+    for (; i < rows.size() && some.size() < kAnswersAtOnce; ++i) {
+      auto one = answer;
+      one.attempt = AttemptId::parse(store::text_of(rows[i], "attempt"));
+      if (one.attempt) some.push_back(answer_row(store::text_of(rows[i], "search"), std::move(one)));
+    }
+    co_await store::do_together(std::move(some));
+    if (failure) co_return std::unexpected(std::move(*failure));
+  }
+  co_return won;
+}
+
+Async<std::optional<Ended>> Searches::decline(const Search& search, const std::string& contact) {
+  if (contact.empty()) co_return wrong("attempt: expected which attempt is declined, as several are asked");
+  const auto declined = co_await parts_.store.update_item(decline_update(table_, search.id, contact));
+  if (!declined && !store::failed_its_condition(declined.error())) co_return store::error_of(declined);
+  if (!declined) {
+    TABELLA_CO_ASSIGN(auto now, co_await find(search.id));
+    if (!now) co_return std::nullopt;
+    co_return Ended{.search = std::move(*now)};
+  }
+  auto now = to_search(*declined->attributes);
+  if (!now) co_return store::fail(store::ErrorCode::internal, "the search's row cannot be read");
+  co_return Ended{.won = true, .search = std::move(*now)};
+}
+
+Async<void> Searches::mark_answered(Attempt attempt, const Answer& answer) {
+  attempt.answer = answer.accept ? "accept" : "decline";
+  attempt.answered_how = answer.how;
+  attempt.answered = epoch_milliseconds(parts_.clock.now());
+  TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(answer_update(table_, attempt))));
+  co_return store::Result<void>();
+}
+
+bool all_declined(const FullSearch& full) {
+  return !full.search.declined.empty() && std::ranges::all_of(full.steps, [&](const Step& step) {
+    return std::ranges::all_of(step.tracks,
+                               [&](const Track& track) { return full.search.has_declined(track.contact); });
+  });
+}
+
+Async<void> Searches::resolve(std::string list, std::string key, std::string by) {
+  TABELLA_CO_ASSIGN(const auto row, co_await key_row(list, key));
+  if (!row) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await end(row->search, Status::canceled, {.how = "resolved", .by = std::move(by)}));
+  TABELLA_CO_TRY(store::was_made(co_await parts_.store.delete_item(
+      store::Delete(table_, dedup_key(list, key)).when(store::equals("search", row->search)))));
+  co_return store::Result<void>();
+}
+
+}  // namespace tabella::manhunt

@@ -1,0 +1,126 @@
+// Searches: how they are opened, found and ended. What carries them on is runner.h.
+//
+// A search ends once: answering, cancelling and running out race, and one conditional write decides.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "manhunt/contacts.h"
+#include "manhunt/domains.h"
+#include "manhunt/model.h"
+#include "manhunt/steps.h"
+#include "schedule/schedule.h"
+#include "store/store.h"
+
+namespace tabella::manhunt {
+
+inline constexpr size_t kMostMetadata = 64 * 1024;  // bytes
+
+struct OpenRequest {
+  std::string domain;
+  std::string contact;  // or
+  std::string policy;
+  std::string metadata = "{}";
+  std::string key;
+  bool low_urgency = false;
+  std::string language;
+  std::chrono::milliseconds wait = kUsualWait;  // of a contact's search, after its last attempt
+  int64_t repeat = 0;                           // of a contact's search
+};
+
+struct Opened {
+  Search search;
+  bool fresh = true;  // false: it was open already, under the same key
+};
+
+struct SearchList {
+  std::string list;  // the id of a contact, policy_list() or domain_list()
+  std::optional<Status> status;
+  std::optional<TimePoint> before;
+  std::optional<TimePoint> after;
+  int64_t limit = 50;
+  std::string from;
+};
+struct SearchPage {
+  std::vector<Search> searches;  // newest first
+  std::string next;
+};
+
+struct Ended {
+  bool won = false;  // it was this that ended it
+  Search search;     // as it is now
+};
+
+// An answer of a person.
+struct Answer {
+  bool accept = true;
+  std::optional<AttemptId> attempt;  // which was answered
+  std::string how;                   // "phone", "text", "link", "simulator", "api"
+  std::string by;
+};
+
+// Thread-safe.
+class Searches {
+ public:
+  struct Parts {
+    store::Store& store;
+    const Clock& clock;
+    schedule::Schedule& schedule;
+    Domains& domains;
+    Contacts& contacts;
+  };
+  Searches(Parts parts, std::string table) : parts_(parts), table_(std::move(table)) {}
+
+  // As it would be opened; an error of the kind validation says what is wrong with the request.
+  store::Async<Search> draft(OpenRequest request);
+  store::Async<Opened> open(OpenRequest request);
+
+  // Each is one query on one partition.
+  store::Async<std::optional<Search>> find(std::string id);
+  store::Async<std::optional<FullSearch>> find_full(std::string id);
+  store::Async<std::optional<Attempt>> find_attempt(std::string search, AttemptId id);
+  // Those that a policy or a domain leads to are then read by their keys.
+  store::Async<SearchPage> list(SearchList request);
+  // The one that was opened under a key, if it is not over. `list` is the target's.
+  store::Async<std::optional<Search>> find_by_key(std::string list, std::string key);
+
+  // Nothing: there is no such search.
+  store::Async<std::optional<Ended>> end(std::string id, Status status, Resolution resolution);
+  // Who declines is left alone. Where the attempt came in a bundle, all that came with it are answered; `won`
+  // says whether it was the answer of any, or had been before.
+  store::Async<std::optional<Ended>> answer(std::string id, Answer answer);
+  // What the key was for is over: it can be used again, and the search under it is canceled if it is active.
+  store::Async<void> resolve(std::string list, std::string key, std::string by);
+
+  const std::string& table() const { return table_; }
+
+ private:
+  struct KeyRow {
+    std::string search;
+  };
+  store::Async<Search> draft_unchecked(OpenRequest request);
+  store::Async<void> plan_opening(Plan& plan, const Search& search);
+  store::Async<std::optional<KeyRow>> key_row(const std::string& list, const std::string& key);
+  // Opened again as urgent, what was not is urgent from now on.
+  store::Async<void> raise(const Search& search);
+  store::Async<std::optional<Ended>> end(const Search& search, Status status, const Resolution& resolution);
+  store::Async<std::optional<Ended>> answer_one(std::string id, Answer answer, std::string contact);
+  store::Async<bool> answer_bundle(const std::string& bundle, const std::string& contact,
+                                   const Answer& answer);
+  store::Async<std::optional<Ended>> decline(const Search& search, const std::string& contact);
+  store::Async<void> mark_answered(Attempt attempt, const Answer& answer);
+
+  const Parts parts_;
+  const std::string table_;
+};
+
+// Whether all whom a search has come to so far have declined.
+bool all_declined(const FullSearch& search);
+
+// The partition of a bundle (bundles.h), and what of it names an attempt.
+std::string bundle_partition(std::string_view bundle);
+
+}  // namespace tabella::manhunt

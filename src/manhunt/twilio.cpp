@@ -1,0 +1,211 @@
+#include "manhunt/twilio.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/base64.h"
+#include "base/checksum.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "base/utf8.h"
+#include "manhunt/wording.h"
+#include "net/target.h"
+
+namespace tabella::manhunt {
+
+using boost::asio::awaitable;
+
+namespace {
+
+// What Twilio documents that it takes.
+constexpr size_t kMostSpoken = 3'000;  // of a document of 4,000 characters
+constexpr size_t kMostTextBody = 1'600;
+constexpr std::chrono::seconds kMostRetryAfter{300};
+
+std::string form_of(std::initializer_list<std::pair<std::string_view, std::string>> fields) {
+  std::string form;
+  for (const auto& [name, value] : fields) {
+    if (value.empty()) continue;
+    if (!form.empty()) form.push_back('&');
+    form.append(name).append("=").append(net::percent_encode(value));
+  }
+  return form;
+}
+
+std::string cut(std::string_view text, size_t most) {
+  constexpr std::string_view kMore = "…";
+  if (text.size() <= most) return std::string(text);
+  return std::string(utf8_front(text, most - kMore.size())).append(kMore);
+}
+
+std::string spoken_language(std::string_view language) {
+  const auto base = lower(language.substr(0, 2));
+  if (base == "de") return "de-DE";
+  if (base == "es") return "es-ES";
+  if (base == "fr") return "fr-FR";
+  if (base == "it") return "it-IT";
+  return "en-US";
+}
+
+std::string say_tag(std::string_view text, std::string_view language) {
+  return fmt::format("<Say language=\"{}\">{}</Say>", spoken_language(language), xml_text(text));
+}
+
+// Names and values of a form as they are signed: by their names, and each value of a name once.
+std::string signed_fields(std::string_view form) {
+  std::set<std::pair<std::string, std::string>> fields;
+  for (const auto pair : split(form, '&')) {
+    const auto equals = std::min(pair.find('='), pair.size());
+    auto name = net::percent_decode(pair.substr(0, equals), true);
+    auto value = net::percent_decode(pair.substr(std::min(equals + 1, pair.size())), true);
+    if (name && value && !pair.empty()) fields.emplace(std::move(*name), std::move(*value));
+  }
+  std::string text;
+  for (const auto& [name, value] : fields) text.append(name).append(value);
+  return text;
+}
+
+// Twilio signs some addresses with their port and some without: its own libraries take both.
+std::vector<std::string> spellings_of(const std::string& base) {
+  const auto url = net::parse_url(base);
+  if (!url) return {base};
+  const auto path = url->path == "/" ? std::string() : url->path;
+  const auto* scheme = url->tls ? "https" : "http";
+  return {base, fmt::format("{}://{}{}", scheme, url->host, path),
+          fmt::format("{}://{}:{}{}", scheme, url->host, url->port, path)};
+}
+
+// "…, code 21211: The 'To' number … is not a valid phone number"
+std::string explanation(const net::OutboundReply& reply) {
+  JsonDocument document;
+  const auto json = document.parse(reply.body);
+  if (!json || !json->is_object()) return fmt::format("it answered {}", reply.status);
+  const auto code = json->find("code");
+  const auto message = printable(json->text("message").substr(0, 300));
+  return fmt::format("it answered {}{}{}{}", reply.status,
+                     code && code->is_number() ? fmt::format(", code {}", code->integer()) : "",
+                     message.empty() ? "" : ": ", message);
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  std::string escaped;
+  auto shown = printable(text);
+  // Characters that XML does not have.
+  for (const auto* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"})
+    for (auto at = shown.find(none); at != std::string::npos; at = shown.find(none, at)) shown.erase(at, 3);
+  for (const char c : shown) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\'': escaped += "&apos;"; break;
+      default: escaped.push_back(c);
+    }
+  }
+  return escaped;
+}
+
+std::string call_twiml(const Message& message, std::string_view action) {
+  // Escaped, it is longer.
+  auto text = cut(message.text, kMostSpoken);
+  while (xml_text(text).size() > kMostSpoken) text = cut(text, text.size() * 3 / 4);
+  const auto said = say_tag(text, message.language);
+  if (message.search.empty()) return fmt::format("<Response>{}</Response>", said);
+  const auto& words = phrases(message.language);
+  return fmt::format(
+      "<Response><Gather input=\"dtmf\" numDigits=\"1\" timeout=\"10\" method=\"POST\" "
+      "action=\"{}\">{}{}</Gather>{}"
+      "</Response>",
+      xml_text(action), said, say_tag(words.press, message.language),
+      say_tag(words.no_answer, message.language));
+}
+
+std::string say_twiml(std::string_view text, std::string_view language) {
+  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response>{}</Response>",
+                     say_tag(text, language));
+}
+
+std::string reply_twiml(std::string_view text) {
+  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response><Message>{}</Message></Response>",
+                     xml_text(text));
+}
+
+Sent sent_by_http(const std::expected<net::OutboundReply, net::OutboundError>& reply) {
+  if (!reply)
+    return {.outcome = reply.error().may_have_come ? Outcome::unknown : Outcome::failed,
+            .detail = reply.error().message};
+  if (reply->status / 100 == 2) return {};
+  Sent sent{.outcome = reply->status >= 500 ? Outcome::unknown : Outcome::failed,
+            .detail = explanation(*reply)};
+  if (reply->status == 429) {
+    int64_t seconds = 1;
+    const auto header = reply->header("retry-after");
+    std::from_chars(header.data(), header.data() + header.size(), seconds);
+    sent.retry_after = std::clamp<std::chrono::milliseconds>(std::chrono::seconds(seconds),
+                                                             std::chrono::seconds(1), kMostRetryAfter);
+  }
+  return sent;
+}
+
+bool Twilio::serves(ChannelKind kind) const {
+  return std::ranges::find(account_.channels, kind) != account_.channels.end();
+}
+
+std::string Twilio::callback(std::string_view what, const Message& message) const {
+  if (message.search.empty()) return {};
+  return fmt::format("{}/manhunt/callbacks/{}/{}?search={}&attempt={}", base_, account_.name, what,
+                     net::percent_encode(message.search), net::percent_encode(message.attempt));
+}
+
+awaitable<Sent> Twilio::send(const Message& message) {
+  const bool call = message.kind == ChannelKind::phone;
+  const auto status = callback("status", message);
+  auto form = call ? form_of({{"To", message.destination},
+                              {"From", account_.from},
+                              {"Twiml", call_twiml(message, callback("call", message))},
+                              {"Timeout", "45"},
+                              {"StatusCallback", status},
+                              {"StatusCallbackMethod", status.empty() ? "" : "POST"}})
+                   : form_of({{"To", message.destination},
+                              {"From", account_.from},
+                              {"Body", cut(message.text, kMostTextBody)},
+                              {"StatusCallback", status}});
+  if (call && !status.empty())
+    for (const auto* event : {"initiated", "ringing", "answered", "completed"})
+      form.append("&StatusCallbackEvent=").append(event);
+  const auto reply = co_await outbound_.send(
+      {.method = "POST",
+       .url = fmt::format("{}/2010-04-01/Accounts/{}/{}.json", account_.url, account_.account,
+                          call ? "Calls" : "Messages"),
+       .headers = {{"Content-Type", "application/x-www-form-urlencoded"},
+                   {"Authorization", "Basic " + to_base64(account_.account + ":" + account_.token)},
+                   {"Idempotency-Key", message.id}},
+       .body = std::move(form),
+       .timeout = account_.timeout,
+       .trusted = true});
+  auto sent = sent_by_http(reply);
+  if (sent.outcome != Outcome::sent) co_return sent;
+  JsonDocument document;
+  if (const auto json = document.parse(reply->body); json && json->is_object())
+    sent.reference = json->text("sid");
+  co_return sent;
+}
+
+// The address as we gave it, and each field's name and value, by their names; HMAC-SHA1 with the account's
+// token.
+bool Twilio::is_signed(std::string_view target, std::string_view form, std::string_view signature) const {
+  const auto fields = signed_fields(form);
+  bool found = false;
+  for (const auto& base : spellings_of(base_))
+    found |= equal_in_constant_time(
+        to_base64(hmac_sha1(account_.token, fmt::format("{}{}{}", base, target, fields))), signature);
+  return found;
+}
+
+}  // namespace tabella::manhunt

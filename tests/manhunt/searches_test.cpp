@@ -1,0 +1,159 @@
+// When people are asked, by a clock that is moved: nights, rounds, bundles, and steps that overlap.
+#include <chrono>
+#include <functional>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "base/time_text.h"
+#include "manhunt/manhunt_fixture.h"
+
+namespace tabella::manhunt {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+
+class SearchesTest : public ManhuntFixture {
+ protected:
+  SearchesTest() { boost::asio::co_spawn(context_, schedule_.run(), boost::asio::detached); }
+  ~SearchesTest() override {
+    schedule_.stop();
+    context_.run();
+  }
+
+  void until(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && std::chrono::steady_clock::now() < deadline) context_.run_for(milliseconds{5});
+    EXPECT_TRUE(condition());
+  }
+  // So that what would come too early comes.
+  void look() { context_.run_for(milliseconds{40}); }
+
+  void move_to(std::string_view time) {
+    look();
+    clock_.advance(std::chrono::ceil<milliseconds>(parse_time(time).value() - clock_.now()));
+  }
+  void asked_at(std::string_view time, size_t count) {
+    move_to(time);
+    until([&] { return recorder_->sent.size() >= count; });
+    look();
+    EXPECT_EQ(recorder_->sent.size(), count) << time;
+  }
+  void fails_at(const Search& search, std::string_view time) {
+    look();
+    EXPECT_EQ(full(search).search.status, Status::active) << "before " << time;
+    move_to(time);
+    until([&] { return full(search).search.status == Status::failed; });
+  }
+
+  FullSearch full(const Search& search) { return run(searches_.find_full(search.id)).value().value(); }
+  Search open(OpenRequest request) {
+    request.domain = "shop";
+    return run(searches_.open(std::move(request))).value().search;
+  }
+  void contact(const std::string& id, std::vector<milliseconds> delays, std::optional<DailyWindow> quiet = {},
+               RateLimit limit = {}) {
+    FullContact made{.contact = {.id = id, .domain = "shop", .name = id, .quiet = quiet}};
+    for (const auto delay : delays)
+      made.methods.push_back({.id = fmt::format("m{}{}", id, made.methods.size()),
+                              .contact = id,
+                              .kind = ChannelKind::phone,
+                              .destination = "+390612345678",
+                              .delay = delay,
+                              .order = static_cast<int64_t>(made.methods.size()),
+                              .limit = limit});
+    EXPECT_TRUE(run(contacts_.create(made)));
+  }
+  void policy(const std::string& name, std::vector<PolicyStep> steps, int64_t repeat = 0) {
+    EXPECT_TRUE(run(domains_.put_policy("shop", name, {.steps = std::move(steps), .repeat = repeat})));
+  }
+
+ private:
+  boost::asio::io_context context_{1};
+};
+
+constexpr DailyWindow kNight{.from = 22 * 60, .to = 7 * 60};
+
+TEST_F(SearchesTest, RoundsThatFallIntoTheNightFollowEachOtherInTheMorning) {
+  move_to("2026-11-18T23:00:00Z");
+  contact("cbob", {minutes(0)}, kNight);
+  const auto search = open({.contact = "cbob", .low_urgency = true, .wait = minutes(5), .repeat = 2});
+  for (const auto* night : {"2026-11-18T23:05:00Z", "2026-11-18T23:10:00Z", "2026-11-19T06:59:59Z"})
+    asked_at(night, 0);
+  asked_at("2026-11-19T07:00:00Z", 1);
+  asked_at("2026-11-19T07:04:59Z", 1);
+  asked_at("2026-11-19T07:05:00Z", 2);
+  asked_at("2026-11-19T07:10:00Z", 3);
+  move_to("2026-11-19T07:14:59Z");
+  fails_at(search, "2026-11-19T07:15:00Z");
+}
+
+TEST_F(SearchesTest, WhoWasAskedFirstGoesOnBeingAskedAfterTheLastStep) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0), minutes(10), minutes(20)});
+  contact("ccy", {minutes(0)});
+  policy("all", {{.targets = {{.contact = "cbob"}}, .wait = minutes(5)},
+                 {.targets = {{.contact = "ccy"}}, .wait = minutes(5)}});
+  const auto search = open({.policy = "all"});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  asked_at("2026-11-18T09:05:00Z", 2);
+  asked_at("2026-11-18T09:10:00Z", 3);
+  asked_at("2026-11-18T09:30:00Z", 4);
+  move_to("2026-11-18T09:34:59Z");
+  fails_at(search, "2026-11-18T09:35:00Z");
+}
+
+TEST_F(SearchesTest, OneThatWaitsForItsBundleIsNotOverBeforeIt) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  const auto search = open({.contact = "cbob", .wait = minutes(5)});
+  asked_at("2026-11-18T09:14:59Z", 1);
+  EXPECT_EQ(full(search).attempts.at(0).state, AttemptState::bundled);
+  asked_at("2026-11-18T09:15:01Z", 2);
+  move_to("2026-11-18T09:20:00Z");
+  fails_at(search, "2026-11-18T09:20:02Z");
+  EXPECT_EQ(full(search).attempts.at(0).state, AttemptState::sent);
+}
+
+TEST_F(SearchesTest, MoreThanOneMessageTakesComeAsSeveral) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});
+  std::vector<Search> opened;
+  for (int i = 0; i < 1'002; ++i) opened.push_back(open({.contact = "cbob"}));
+  until([&] {
+    return std::ranges::all_of(opened, [&](const Search& one) { return !full(one).attempts.empty(); });
+  });
+  EXPECT_EQ(recorder_->sent.size(), 1u);
+  clock_.advance(minutes(16));
+  until([&] { return recorder_->sent.size() == 4; });
+  until([&] {
+    return std::ranges::all_of(
+        opened, [&](const Search& one) { return full(one).attempts.at(0).state == AttemptState::sent; });
+  });
+}
+
+TEST_F(SearchesTest, WhoIsNotOnCallYetIsWaitedFor) {
+  move_to("2026-11-18T08:58:00Z");
+  contact("cbob", {minutes(0)});
+  OnCallSchedule schedule;
+  schedule.rotations.push_back({.contacts = {"cbob"},
+                                .start = *parse_local_time("2026-11-01T00:00:00"),
+                                .between = DailyWindow{.from = 9 * 60, .to = 17 * 60}});
+  std::string json;
+  {
+    JsonObjectWriter object(json);
+    write_schedule(object, schedule);
+  }
+  EXPECT_TRUE(run(domains_.put("shop", Part::schedule, "day", json)));
+  policy("day", {{.targets = {{.schedule = "day"}}, .wait = minutes(5)}}, 1);
+  open({.policy = "day"});
+  asked_at("2026-11-18T09:02:59Z", 0);
+  asked_at("2026-11-18T09:03:00Z", 1);
+}
+
+}  // namespace
+}  // namespace tabella::manhunt
