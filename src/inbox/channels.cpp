@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time_text.h"
-#include "webhook/signature.h"
+#include "webhook/call.h"
 
 namespace tabella::inbox {
 
@@ -45,22 +45,11 @@ std::string email_text(item::ValueView message, const std::string& link_base) {
 
 }  // namespace
 
-Channels::Channels(Parts parts, SendEmail send_email) : parts_(parts), send_email_(std::move(send_email)) {
+Channels::Channels(Parts parts, SendEmail send_email)
+    : parts_(parts), send_email_(std::move(send_email)), places_(kMostCalls) {
   for (const auto channel : {Channel::email, Channel::webhook})
     parts_.schedule.on(Posts::timer_kind(channel),
                        [this](const schedule::Firing& firing) { return fire(firing); });
-}
-
-// One tenant's server that is slow keeps those of others waiting no longer than it takes to come back later.
-std::shared_ptr<void> Channels::take_place(const std::string& tenant) {
-  const std::lock_guard lock(mutex_);
-  auto& count = under_way_[tenant];
-  if (count >= kMostCalls) return nullptr;
-  ++count;
-  return {this, [tenant](Channels* channels) {
-            const std::lock_guard giving_back(channels->mutex_);
-            if (--channels->under_way_[tenant] == 0) channels->under_way_.erase(tenant);
-          }};
 }
 
 // What it throws has the timer tried again.
@@ -162,28 +151,23 @@ Async<void> Channels::call_webhook(const Sending& sending, TimePoint since) {
     object.string("created", time_text(time_of_id(content.id)));
     append_plain_json(object.key("message"), item::ValueView(std::string_view(content.message)));
   }
-  const auto place = take_place(sending.place.tenant);
+  const auto place = places_.take(sending.place.tenant);
   if (!place) co_return store::fail(store::ErrorCode::unavailable, "the webhook has enough to do");
   TABELLA_CO_ASSIGN(const auto secret, co_await parts_.keys.secret(sending.place.tenant));
   const auto id = fmt::format("{}-{}", content.id, sending.user.empty() ? "$public" : sending.user);
-  net::OutboundRequest request{.method = "POST",
-                               .url = settings->url,
-                               .headers = {{"Content-Type", "application/json"}},
-                               .body = std::move(body),
-                               .max_body = 64 * 1024};
-  webhook::add_headers(request, secret, id, parts_.clock.now());
-  const auto reply = co_await parts_.outbound.send(std::move(request));
-  if (reply && reply->status / 100 == 2) {
+  const auto failure = co_await webhook::call(
+      parts_.outbound, {.url = settings->url, .body = std::move(body)}, secret, id, parts_.clock.now());
+  if (!failure) {
     ++sent_;
     co_return store::Result<void>();
   }
-  const auto why = reply ? fmt::format("answered {}", reply->status) : reply.error().message;
-  if ((!reply && reply.error().refused) || parts_.clock.now() - since > kGiveUp) {
+  if (failure->final || parts_.clock.now() - since > kGiveUp) {
     ++dropped_;
-    log::warning("message {} is not taken by the webhook of {}: {}", content.id, sending.place.tenant, why);
+    log::warning("message {} is not taken by the webhook of {}: {}", content.id, sending.place.tenant,
+                 failure->why);
     co_return store::Result<void>();
   }
-  co_return store::fail(store::ErrorCode::unavailable, "the webhook did not take it: " + why);
+  co_return store::fail(store::ErrorCode::unavailable, "the webhook did not take it: " + failure->why);
 }
 
 void Channels::write_metrics(metrics::Exposition& out) const {

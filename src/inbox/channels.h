@@ -5,9 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 
 #include "base/clock.h"
@@ -18,6 +15,7 @@
 #include "inbox/tenant_keys.h"
 #include "net/outbound.h"
 #include "schedule/schedule.h"
+#include "webhook/places.h"
 
 namespace tabella::inbox {
 
@@ -53,8 +51,6 @@ class Channels {
     const Settings::Rules& rules;
   };
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
-  // A call of a tenant's webhook that is under way; empty if there are enough of them.
-  std::shared_ptr<void> take_place(const std::string& tenant);
   store::Async<bool> is_wanted(const Sending& sending);
   // Errors are tried again.
   store::Async<void> send(const Sending& sending, TimePoint since);
@@ -63,8 +59,7 @@ class Channels {
 
   const Parts parts_;
   const SendEmail send_email_;
-  std::mutex mutex_;
-  std::map<std::string, int> under_way_;  // guarded by mutex_; calls of webhooks by tenant
+  webhook::Places places_;  // by tenant
   metrics::Counter sent_{0};
   metrics::Counter dropped_{0};
 };

@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/time_text.h"
-#include "webhook/signature.h"
 
 namespace tabella::outbox {
 
@@ -151,22 +150,16 @@ std::string Callbacks::body_of(const Email& email, const std::optional<Message>&
   return body;
 }
 
-awaitable<std::optional<Callbacks::Refused>> Callbacks::post(const Email& email,
-                                                             const std::optional<Message>& message) {
+awaitable<std::optional<webhook::Failure>> Callbacks::post(const Email& email,
+                                                           const std::optional<Message>& message) {
   const bool own = message && !message->callback.empty();
   const auto id = fmt::format("{}-{}", email.id, is_of_sent(email.status) ? "sent" : "failed");
-  net::OutboundRequest request{.method = "POST",
-                               .url = own ? message->callback : options_.url,
-                               .headers = {{"Content-Type", "application/json"}},
-                               .body = body_of(email, message),
-                               .timeout = options_.timeout,
-                               .max_body = 64 * 1024,
-                               .trusted = !own};
-  webhook::add_headers(request, options_.secret, id, outbox_.clock().now());
-  const auto reply = co_await outbound_.send(std::move(request));
-  if (!reply) co_return Refused{.final = reply.error().refused, .why = reply.error().message};
-  if (reply->status / 100 == 2) co_return std::nullopt;
-  co_return Refused{.why = fmt::format("answered {}", reply->status)};
+  co_return co_await webhook::call(outbound_,
+                                   {.url = own ? message->callback : options_.url,
+                                    .body = body_of(email, message),
+                                    .timeout = options_.timeout,
+                                    .trusted = !own},
+                                   options_.secret, id, outbox_.clock().now());
 }
 
 void Callbacks::write_metrics(metrics::Exposition& out) const {

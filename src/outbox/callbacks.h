@@ -13,6 +13,7 @@
 #include "net/outbound.h"
 #include "outbox/service.h"
 #include "schedule/schedule.h"
+#include "webhook/call.h"
 
 namespace tabella::outbox {
 
@@ -39,13 +40,8 @@ class Callbacks {
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
   store::Async<void> call(const std::string& id, std::optional<TimePoint> asked);
   store::Async<Email> reached(Email email);
-  // Why it was not taken; nothing if it was.
-  struct Refused {
-    bool final = false;
-    std::string why;
-  };
-  boost::asio::awaitable<std::optional<Refused>> post(const Email& email,
-                                                      const std::optional<Message>& message);
+  boost::asio::awaitable<std::optional<webhook::Failure>> post(const Email& email,
+                                                               const std::optional<Message>& message);
   std::string body_of(const Email& email, const std::optional<Message>& message) const;
 
   Outbox& outbox_;

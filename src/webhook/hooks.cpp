@@ -9,7 +9,6 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "webhook/signature.h"
 
 namespace tabella::webhook {
 
@@ -24,7 +23,6 @@ constexpr std::chrono::seconds kLooksAgain{2};  // for hooks that other processe
 constexpr int kMostAttempts = 12;
 constexpr int kMostAtOnce = 8;  // calls of one hook
 constexpr std::chrono::seconds kBusyPause{1};
-constexpr size_t kLargestAnswer = 1u << 20;  // nobody reads it
 
 std::string seal_context(const std::string& id) { return "webhook " + id; }
 
@@ -61,7 +59,8 @@ Hooks::Hooks(std::string system, Parts parts, std::vector<Hook> fixed, Render re
       kind_(system_ + "-webhook"),
       parts_(parts),
       fixed_(trusted(std::move(fixed))),
-      render_(std::move(render)) {
+      render_(std::move(render)),
+      places_(kMostAtOnce) {
   parts_.schedule.on(kind_, [this](const schedule::Firing& firing) { return deliver(firing); });
 }
 
@@ -133,30 +132,6 @@ Async<bool> Hooks::replay(std::string event, std::string hook) {
 }
 
 // Throws where it is to be tried again: that is how the schedule is told.
-// A hook that is slow, or does not answer at all, keeps neither the timers nor the other hooks waiting.
-class Hooks::Place {
- public:
-  Place(Hooks& hooks, std::string hook) : hooks_(hooks), hook_(std::move(hook)) {
-    const std::lock_guard lock(hooks_.mutex_);
-    auto& count = hooks_.under_way_[hook_];
-    taken_ = count < kMostAtOnce;
-    if (taken_) ++count;
-  }
-  ~Place() {
-    if (!taken_) return;
-    const std::lock_guard lock(hooks_.mutex_);
-    if (--hooks_.under_way_[hook_] == 0) hooks_.under_way_.erase(hook_);
-  }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
-  explicit operator bool() const { return taken_; }
-
- private:
-  Hooks& hooks_;
-  const std::string hook_;
-  bool taken_ = false;
-};
-
 awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
   const auto& payload = firing.timer.payload;
   const auto bar = payload.find('|');
@@ -165,7 +140,7 @@ awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
   if (!hooks) throw std::runtime_error(hooks.error().message);
   const auto hook = std::ranges::find(*hooks, payload.substr(0, bar), &Hook::id);
   if (hook == hooks->end()) co_return;
-  const Place place(*this, hook->id);
+  const auto place = places_.take(hook->id);
   if (!place) {
     // It has not been tried: that is not to count as an attempt.
     const auto put_off =
@@ -180,27 +155,17 @@ awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
     settle(*hook, co_await post(*hook, event, std::move(body->json)), firing.attempt);
 }
 
-awaitable<std::optional<Hooks::Failure>> Hooks::post(const Hook& hook, const std::string& event,
-                                                     std::string body) {
-  net::OutboundRequest request{.method = "POST",
-                               .url = hook.url,
-                               .headers = {{"Content-Type", "application/json"}},
-                               .body = std::move(body),
-                               .timeout = kPatience,
-                               .max_body = kLargestAnswer,
-                               .trusted = hook.trusted};
+awaitable<std::optional<Failure>> Hooks::post(const Hook& hook, const std::string& event, std::string body) {
   std::string key;
   if (!hook.secret.empty()) {
     auto secret = hook.trusted ? hook.secret : parts_.secrets.open(hook.secret, seal_context(hook.id));
     if (!secret) co_return Failure{.why = secret.error()};
     key = std::move(*secret);
   }
-  add_headers(request, key, event, parts_.clock.now());
-  const auto reply = co_await parts_.outbound.send(std::move(request));
-  if (!reply) co_return Failure{.final = reply.error().refused, .why = reply.error().message};
-  if (reply->status >= 200 && reply->status < 300) co_return std::nullopt;
-  constexpr int kGone = 410;
-  co_return Failure{.final = reply->status == kGone, .why = fmt::format("it answered {}", reply->status)};
+  co_return co_await call(
+      parts_.outbound,
+      {.url = hook.url, .body = std::move(body), .timeout = kPatience, .trusted = hook.trusted},
+      std::move(key), event, parts_.clock.now());
 }
 
 void Hooks::settle(const Hook& hook, const std::optional<Failure>& failure, int attempt) {

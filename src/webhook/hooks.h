@@ -7,7 +7,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -20,6 +19,8 @@
 #include "net/outbound.h"
 #include "schedule/schedule.h"
 #include "store/settings.h"
+#include "webhook/call.h"
+#include "webhook/places.h"
 
 namespace tabella::access {
 class Secrets;
@@ -76,15 +77,8 @@ class Hooks {
  private:
   store::Async<void> set_timer(const std::string& hook, const std::string& event);
   boost::asio::awaitable<void> deliver(const schedule::Firing& firing);
-  // Why it was not taken; nothing if it was.
-  struct Failure {
-    bool final = false;  // there is no use in trying again
-    std::string why;
-  };
   boost::asio::awaitable<std::optional<Failure>> post(const Hook& hook, const std::string& event,
                                                       std::string body);
-  // A call of a hook that is under way; empty if it has enough of them.
-  class Place;
   void settle(const Hook& hook, const std::optional<Failure>& failure, int attempt);
   void forget_known();
 
@@ -93,11 +87,11 @@ class Hooks {
   const Parts parts_;
   const std::vector<Hook> fixed_;
   const Render render_;
+  Places places_;  // by hook
   std::mutex mutex_;
-  std::vector<Hook> known_;               // guarded by mutex_
-  std::optional<Elapsed> known_at_;       // guarded by mutex_
-  std::map<std::string, int> under_way_;  // guarded by mutex_; calls by hook
-  std::set<std::string> given_up_;        // guarded by mutex_; ids of hooks of which the log has been told
+  std::vector<Hook> known_;          // guarded by mutex_
+  std::optional<Elapsed> known_at_;  // guarded by mutex_
+  std::set<std::string> given_up_;   // guarded by mutex_; ids of hooks of which the log has been told
   metrics::Counter delivered_{0};
   metrics::Counter failed_{0};
 };
