@@ -107,7 +107,8 @@ access::Secrets secrets_of(const ServeOptions& options) {
 }
 
 net::Outbound::Options outbound_options(const ServeOptions& options) {
-  const bool development = !options.http || is_loopback(*options.http);
+  // Behind a proxy others come in, and what listens on this machine alone is none of theirs.
+  const bool development = (!options.http || is_loopback(*options.http)) && options.allowed_hosts.empty();
   return {.rules = {.allowed = options.outbound_allowed, .loopback = development},
           .proxy = options.outbound_proxy};
 }
