@@ -11,7 +11,6 @@
 namespace tabella::handlebars {
 namespace {
 
-constexpr size_t kMostSteps = 1'000'000;
 constexpr size_t kDeepestRendering = 200;  // of blocks within blocks, through partials that call each other
 
 // A value of the data, a literal or one of a loop's. Nothing: it is not there.
@@ -107,8 +106,8 @@ size_t cost_of(std::string_view text) { return 1 + text.size() / 64; }
 class Renderer {
  public:
   // With `missing`, what is not in the data is named there, and shown as such.
-  Renderer(Json data, size_t most, std::vector<std::string>* missing = nullptr)
-      : root_(data), most_(most), missing_(missing) {}
+  Renderer(Json data, size_t most, size_t most_steps, std::vector<std::string>* missing = nullptr)
+      : root_(data), most_(most), most_steps_(most_steps), missing_(missing) {}
 
   Checked<std::string> render(const TemplateProgram& program) {
     const Context context{.value = value_of(root_)};
@@ -126,7 +125,7 @@ class Renderer {
   }
   void step(size_t cost = 1) {
     steps_ += cost;
-    if (steps_ > kMostSteps) fail("The template takes too many steps to render.");
+    if (steps_ > most_steps_) fail("The template takes too many steps to render.");
   }
 
   void run(const TemplateProgram& program, Scope scope) {
@@ -422,6 +421,7 @@ class Renderer {
 
   const Json root_;
   const size_t most_;
+  const size_t most_steps_;
   std::vector<std::string>* const missing_;
   std::string out_;
   size_t steps_ = 0;
@@ -437,12 +437,12 @@ Checked<Template> Template::parse(std::string_view text) {
 }
 
 Checked<std::string> Template::render(JsonValue data, size_t most) const {
-  return Renderer(data, most).render(*program_);
+  return Renderer(data, most, kMostSteps).render(*program_);
 }
 
-WithGaps Template::render_with_gaps(JsonValue data, size_t most) const {
+WithGaps Template::render_with_gaps(JsonValue data, size_t most, size_t most_steps) const {
   WithGaps result;
-  Renderer renderer(data, most, &result.missing);
+  Renderer renderer(data, most, most_steps, &result.missing);
   auto rendered = renderer.render(*program_);
   if (!rendered) result.problem = std::move(rendered.error().message);
   result.text = rendered ? std::move(*rendered) : renderer.take();

@@ -44,8 +44,10 @@ class Template {
   // ever. Whatever takes time is a step: each tag, each name and value that is looked at, and 64 bytes of a
   // long one.
   Checked<std::string> render(JsonValue data, size_t most) const;
-  // For what must be sent whatever is missing.
-  WithGaps render_with_gaps(JsonValue data, size_t most) const;
+  // For what must be sent whatever is missing. In so many steps at most.
+  WithGaps render_with_gaps(JsonValue data, size_t most, size_t most_steps = kMostSteps) const;
+
+  static constexpr size_t kMostSteps = 1'000'000;
 
  private:
   explicit Template(std::shared_ptr<const TemplateProgram> program) : program_(std::move(program)) {}

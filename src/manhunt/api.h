@@ -13,7 +13,9 @@
 #include "manhunt/contacts.h"
 #include "manhunt/domains.h"
 #include "manhunt/heartbeats.h"
+#include "manhunt/phones.h"
 #include "manhunt/providers.h"
+#include "manhunt/replies.h"
 #include "manhunt/searches.h"
 #include "manhunt/timeline.h"
 #include "manhunt/verification.h"
@@ -25,11 +27,13 @@ namespace tabella::manhunt {
 class Api {
  public:
   struct Parts {
-    store::Store& store;
     const Clock& clock;
     Domains& domains;
     Contacts& contacts;
     Searches& searches;
+    Bundles& bundles;
+    Replies& replies;
+    Phones& phones;
     Sender& sender;
     Heartbeats& heartbeats;
     Verification& verification;
@@ -67,6 +71,7 @@ class Api {
   Task list_policies(Call& call);
   Task show_policy(Call& call);
   Task set_policy(Call& call);
+  Task change_routing_key(Call& call);
   Task remove_policy(Call& call);
   Task list_maintenance(Call& call);
   Task show_maintenance(Call& call);
@@ -140,17 +145,10 @@ class Api {
   Task call_callback(Call& call);
   Task status_callback(Call& call);
   Task text_callback(Call& call);
-  struct Ringing {
-    Attempt attempt;
-    Search search;
-  };
-  boost::asio::awaitable<store::Result<std::optional<store::Item>>> add_phones(
-      std::vector<Ringing>& ringing, std::string domain, std::optional<store::Item> from);
   struct Linked;
   Maybe<Linked> linked(Call& call);
   using Form = std::map<std::string, std::string, std::less<>>;
   std::optional<Form> signed_form(Call& call) const;
-  boost::asio::awaitable<store::Result<std::string>> take_reply(std::string number, std::string text);
 
   static void add_door_routes(Routes& routes);
   Task enqueue(Call& call);
@@ -165,10 +163,8 @@ inline const std::vector<net::Parameter> kPageParameters = {{"limit", "how many,
                                                             {"next", "what the page before gave"}};
 net::Route domain_route(std::string method, std::string path, std::string summary, std::string body = {});
 net::Route open_route(std::string method, std::string path, std::string summary, std::string answer);
-void write_search(JsonObjectWriter& out, const Search& search);
-// Links by which it can be answered are for those alone who may answer it.
-void write_attempt(std::string& out, const Attempt& attempt, bool with_links);
-bool may_answer(const net::Call& call);
+// Of who was let in by domain_for(): whether what one can answer and open searches with is for them.
+bool may_write(const net::Call& call);
 void not_there(net::Call& call, std::string_view what);
 std::string metadata_json(JsonValue json);
 

@@ -1,19 +1,16 @@
 // How people answer: links, the simulator's phones, and what providers call back with.
 #include <algorithm>
-#include <array>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "manhunt/api.h"
 #include "manhunt/http_provider.h"
+#include "manhunt/json.h"
 #include "manhunt/links.h"
 #include "manhunt/twilio.h"
 #include "manhunt/wording.h"
 #include "net/target.h"
-#include "store/batches.h"
-#include "store/conditional.h"
 
 namespace tabella::manhunt {
 
@@ -21,30 +18,7 @@ using boost::asio::awaitable;
 
 namespace {
 
-constexpr size_t kMostPhones = 100;
-constexpr int kMostPhonePages = 20;
-constexpr int kMostReplyPages = 20;
 constexpr const char* kPhoneExample = R"({"press": "1"} or {"reply": "1"} or {"hang_up": true})";
-
-// What was meant by a digit or a text; nothing: neither.
-std::optional<bool> meaning_of(std::string_view text) {
-  constexpr std::array<std::string_view, 10> kAccepts{"1",      "yes", "y",  "ok", "ack",
-                                                      "accept", "si",  "sì", "ja", "oui"};
-  constexpr std::array<std::string_view, 6> kDeclines{"2", "no", "n", "decline", "nein", "non"};
-  const auto word = lower(trim(text));
-  if (std::ranges::find(kAccepts, word) != kAccepts.end()) return true;
-  if (std::ranges::find(kDeclines, word) != kDeclines.end()) return false;
-  return std::nullopt;
-}
-
-std::string language_for(const Search& search, const std::optional<Contact>& contact, const Domain& domain) {
-  if (contact && !contact->language.empty()) return contact->language;
-  return search.language.empty() ? domain.language : search.language;
-}
-
-std::string_view outcome_phrase(const Phrases& words, bool accept, bool won) {
-  return !won ? words.over : accept ? words.accepted : words.declined;
-}
 
 std::string page(std::string_view language, std::string_view title, std::string_view content) {
   return fmt::format(
@@ -104,7 +78,7 @@ struct Api::Linked {
   std::optional<Contact> contact;
   DomainView domain;
 
-  std::string language() const { return language_for(search, contact, *domain); }
+  std::string language() const { return language_of(contact.value_or(Contact{}), search, *domain); }
   const Phrases& words() const { return phrases(language()); }
   // Others that came with it may be, where it is not.
   bool is_open() const {
@@ -225,51 +199,13 @@ awaitable<void> Api::follow_link(Call& call) {
 
 // --- the simulator
 
-// A page of those that ring, newest first, and their searches.
-awaitable<store::Result<std::optional<store::Item>>> Api::add_phones(std::vector<Ringing>& ringing,
-                                                                     std::string domain,
-                                                                     std::optional<store::Item> from) {
-  store::QueryRequest request = store::Query(parts_.searches.table())
-                                    .index(kFirstIndex)
-                                    .partition(kFirstPartition, kSimulatorList)
-                                    .descending()
-                                    .limit(kMostPhones);
-  request.options.start_key = std::move(from);
-  TABELLA_CO_ASSIGN(auto found, co_await parts_.store.query(std::move(request)));
-  std::vector<Attempt> attempts;
-  std::set<std::string> wanted;
-  std::vector<store::Item> keys;
-  for (const auto& row : found.items)
-    if (auto attempt = to_attempt(row); attempt && (domain.empty() || attempt->domain == domain)) {
-      if (wanted.insert(attempt->search).second) keys.push_back(search_key(attempt->search));
-      attempts.push_back(std::move(*attempt));
-    }
-  std::map<std::string, Search> searches;
-  if (!keys.empty()) {
-    TABELLA_CO_ASSIGN(const auto rows,
-                      co_await store::get_all(parts_.store, parts_.searches.table(), std::move(keys)));
-    for (const auto& row : rows)
-      if (auto search = to_search(row)) searches.emplace(search->id, std::move(*search));
-  }
-  for (auto& attempt : attempts)
-    if (const auto search = searches.find(attempt.search);
-        search != searches.end() && search->second.status == Status::active && attempt.answer.empty())
-      ringing.push_back({.attempt = std::move(attempt), .search = search->second});
-  co_return std::move(found.last_key);
-}
-
 awaitable<void> Api::list_phones(Call& call) {
-  std::vector<Ringing> ringing;
-  std::optional<store::Item> from;
-  for (int pages = 0; pages < kMostPhonePages && ringing.size() < kMostPhones; ++pages) {
-    auto next = co_await add_phones(ringing, call.text("domain"), std::move(from));
-    if (!next) co_return house::refuse(call, next.error());
-    from = std::move(*next);
-    if (!from) break;
-  }
+  const auto ringing = co_await parts_.phones.ringing(call.text("domain"));
+  if (!ringing) co_return house::refuse(call, ringing.error());
+  const bool with_links = call.caller.may("manhunt:write");
   JsonObjectWriter object(call.answer_json());
   JsonArrayWriter phones(object.key("phones"));
-  for (const auto& [attempt, search] : ringing) {
+  for (const auto& attempt : *ringing) {
     JsonObjectWriter one(phones.element());
     one.string("domain", attempt.domain);
     one.string("search", attempt.search);
@@ -278,7 +214,7 @@ awaitable<void> Api::list_phones(Call& call) {
     one.string("contact_name", attempt.contact_name);
     one.string("type", name_of(attempt.kind));
     one.string("destination", attempt.destination);
-    one.string("text", may_answer(call) ? attempt.text : without_links(attempt.text));
+    one.string("text", with_links ? attempt.text : without_links(attempt.text));
     one.string("since", sortable_time(attempt.started));
   }
 }
@@ -301,11 +237,8 @@ awaitable<void> Api::use_phone(Call& call) {
   const bool rings = *full && id && attempt != (*full)->attempts.end() && attempt->simulated;
   if (!rings) co_return call.refuse(404, "no phone of the simulator rings for that attempt");
   if (hang_up) {
-    const auto hung = co_await parts_.store.update_item(
-        progress_update(parts_.searches.table(), (*full)->search.id, *id, "hung up"));
+    const auto hung = co_await parts_.phones.hang_up(*attempt);
     if (!hung) co_return house::refuse(call, hung.error());
-    const auto unlisted = co_await parts_.store.update_item(unlist_update(parts_.searches.table(), *attempt));
-    if (!unlisted) co_return house::refuse(call, unlisted.error());
     JsonObjectWriter object(call.answer_json());
     co_return write_search(object, (*full)->search);
   }
@@ -346,7 +279,7 @@ awaitable<void> Api::call_callback(Call& call) {
   const auto domain = co_await parts_.domains.find((*full)->search.domain);
   const auto contact = co_await parts_.contacts.find((*full)->search.domain, attempt->contact);
   if (!domain || !contact) co_return house::refuse(call, domain ? contact.error() : domain.error());
-  const auto language = language_for((*full)->search, *contact, **domain);
+  const auto language = language_of(contact->value_or(Contact{}), (*full)->search, **domain);
   const auto& words = phrases(language);
   const auto digits = form->find("Digits");
   const auto meaning = meaning_of(digits == form->end() ? "" : digits->second);
@@ -370,8 +303,8 @@ awaitable<void> Api::status_callback(Call& call) {
   if (status == form->end()) status = form->find("MessageStatus");
   if (!id || status == form->end() || status->second.size() > 40)
     co_return call.refuse(400, "expected CallStatus or MessageStatus");
-  const auto noted = store::was_made(co_await parts_.store.update_item(
-      progress_update(parts_.searches.table(), call.text("search"), *id, printable(status->second))));
+  const auto noted =
+      co_await parts_.searches.note_progress(call.text("search"), *id, printable(status->second));
   if (!noted) co_return house::refuse(call, noted.error());
   call.response.status = 204;
 }
@@ -381,7 +314,7 @@ awaitable<void> Api::text_callback(Call& call) {
   if (const auto* const other = find_http_provider(parts_.providers, call.path("provider"))) {
     const auto reply = other->read_reply(call.request, call.text("key"));
     if (!reply) co_return call.refuse(reply.error().status, reply.error().message);
-    const auto answer = co_await take_reply(reply->from, reply->text);
+    const auto answer = co_await parts_.replies.take(reply->from, reply->text);
     if (!answer) co_return house::refuse(call, answer.error());
     co_return JsonObjectWriter(call.answer_json()).string("reply", *answer);
   }
@@ -390,47 +323,9 @@ awaitable<void> Api::text_callback(Call& call) {
   const auto from = form->find("From");
   const auto text = form->find("Body");
   if (from == form->end() || text == form->end()) co_return call.refuse(400, "expected From and Body");
-  const auto answer = co_await take_reply(from->second, text->second);
+  const auto answer = co_await parts_.replies.take(from->second, text->second);
   if (!answer) co_return house::refuse(call, answer.error());
   answer_twiml(call, reply_twiml(*answer));
-}
-
-// "1", or "1 K7QD" where there are several; what is said to that. To what is neither, where nothing is to be
-// answered, nothing: it may be a program that answers everything.
-awaitable<store::Result<std::string>> Api::take_reply(std::string number, std::string text) {
-  const auto trimmed = printable(text);
-  const auto words = std::string_view(trim(trimmed));
-  const auto blank = words.find(' ');
-  const auto meaning = meaning_of(words.substr(0, blank));
-  const auto code = blank == std::string_view::npos ? std::string() : upper(trim(words.substr(blank + 1)));
-  std::optional<store::Item> from;
-  std::string hint, over;
-  for (int pages = 0; pages < kMostReplyPages; ++pages) {
-    TABELLA_CO_ASSIGN(
-        auto page, co_await expected_replies(parts_.store, parts_.searches.table(), number, std::move(from)));
-    for (const auto& each : page.replies) {
-      const bool is_it = meaning && (code.empty() || each.code == code);
-      if (!is_it && !hint.empty()) continue;
-      TABELLA_CO_ASSIGN(const auto search, co_await parts_.searches.find(each.search));
-      if (!search) continue;
-      TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search->domain));
-      const auto& said = phrases(language_for(*search, std::nullopt, *domain));
-      if (!is_it) {
-        if (search->status == Status::active)
-          hint = fmt::format("1 {}, 2 {}: {}", each.code, each.code, said.press);
-        continue;
-      }
-      TABELLA_CO_ASSIGN(
-          const auto ended,
-          co_await parts_.searches.answer(
-              search->id, {.accept = *meaning, .attempt = each.attempt, .how = "text", .by = number}));
-      if (ended && ended->won) co_return std::string(outcome_phrase(said, *meaning, true));
-      if (over.empty()) over = said.over;
-    }
-    from = std::move(page.next);
-    if (!from) break;
-  }
-  co_return over.empty() ? hint : over;
 }
 
 }  // namespace tabella::manhunt

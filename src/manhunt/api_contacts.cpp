@@ -24,7 +24,7 @@ constexpr const char* kMethodExample =
 constexpr const char* kTooMany = "enough was sent to this destination for now: wait a while";
 constexpr size_t kMostContactName = 200;
 constexpr int64_t kMostOrder = 1'000'000;
-constexpr milliseconds kLongestDelay = std::chrono::days{365};
+constexpr milliseconds kLongestDelay = std::chrono::days{30};
 constexpr milliseconds kLongestLimit = std::chrono::days{1};
 
 void write_method(std::string& out, const Method& method) {
@@ -179,7 +179,7 @@ std::optional<Method> Api::read_method(Call& call, JsonValue json, Method method
       method.destination = text;
     } else if (name == "delay") {
       const auto delay = parse_duration(text);
-      if (!delay || *delay > kLongestDelay) call.refuse(400, "delay: expected a time as in 10m, up to 365d");
+      if (!delay || *delay > kLongestDelay) call.refuse(400, "delay: expected a time as in 10m, up to 30d");
       if (delay) method.delay = *delay;
     } else if (name == "order" && value.kind() == JsonValue::Kind::integer) {
       method.order = value.integer();

@@ -14,7 +14,7 @@ using boost::asio::awaitable;
 namespace {
 
 constexpr const char* kDomainExample =
-    R"({"title": "Shop", "language": "it", "require_verification": false})";
+    R"({"title": "Shop", "language": "it", "require_verification": false, "events_url": "https://example.com/searches"})";
 constexpr const char* kSecretExample = R"({"anew": true})";
 constexpr const char* kTemplateExample =
     R"({"subject": "{{summary}}", "text": "{{contact.name}}: {{summary}} {{link}}"})";
@@ -57,6 +57,12 @@ bool has_room(net::Call& call, const auto& parts, const std::string& name) {
   return false;
 }
 
+// Whoever has it opens and ends searches.
+Policy without_routing_key(Policy policy) {
+  policy.routing_key.clear();
+  return policy;
+}
+
 std::string text_of_part(const auto& part, auto write) {
   std::string json;
   JsonObjectWriter object(json);
@@ -69,9 +75,12 @@ std::string text_of_part(const auto& part, auto write) {
 void Api::add_domain_routes(Routes& routes) {
   const std::string domain = "/manhunt/{domain}";
   routes.add(domain_route("GET", domain, "Shows a domain's settings"), &Api::show_domain);
-  routes.add(domain_route("PUT", domain, "Sets a domain's title and language; what is left out stays",
-                          kDomainExample),
-             &Api::set_domain);
+  routes.add(
+      domain_route(
+          "PUT", domain,
+          "Sets a domain's title, its language, and who is told of its searches; what is left out stays",
+          kDomainExample),
+      &Api::set_domain);
   routes.add(domain_route("POST", domain + "/secret",
                           "Shows the domain's secret, which is good as X-Manhunt-Key, and the one that its "
                           "webhooks are signed with",
@@ -90,6 +99,9 @@ void Api::add_domain_routes(Routes& routes) {
   routes.add(domain_route("PUT", policy, "Sets a policy: who is asked, and who next", kPolicyExample),
              &Api::set_policy);
   routes.add(domain_route("DELETE", policy, "Removes a policy"), &Api::remove_policy);
+  routes.add(domain_route("POST", policy + "/routing-key",
+                          "Makes another routing key; the one before is good no longer"),
+             &Api::change_routing_key);
   routes.add(domain_route("GET", domain + "/maintenance", "Lists the maintenance windows"),
              &Api::list_maintenance);
   const auto maintenance = domain + "/maintenance/{window}";
@@ -109,7 +121,8 @@ awaitable<void> Api::show_domain(Call& call) {
   object.string("domain", *domain);
   object.string("title", (*view)->title);
   object.string("language", (*view)->language);
-  object.boolean("require_verification", (*view)->require_verification);
+  object.boolean("require_verification", (*view)->uses_verified_only());
+  object.string("events_url", (*view)->events_url);
   object.number("policies", static_cast<int64_t>((*view)->policies.size()));
   object.number("schedules", static_cast<int64_t>((*view)->schedules.size()));
 }
@@ -121,16 +134,21 @@ awaitable<void> Api::set_domain(Call& call) {
   if (!body) co_return;
   const auto before = co_await view_of(call, *domain);
   if (!before) co_return;
-  const auto title = body->text("title", (*before)->title);
-  const auto language = body->text("language", (*before)->language);
-  const bool verify = body->flag("require_verification", (*before)->require_verification);
+  Domain settings{.name = *domain,
+                  .title = body->text("title", (*before)->title),
+                  .language = body->text("language", (*before)->language),
+                  .require_verification = body->flag("require_verification", (*before)->require_verification),
+                  .events_url = body->text("events_url", (*before)->events_url)};
   body->no_others();
-  if (title.size() > kMostTitleBytes)
+  if (settings.title.size() > kMostTitleBytes)
     call.refuse(400, fmt::format("title: at most {} bytes", kMostTitleBytes));
-  if (!language.empty() && !problem_with_name("language", language).empty())
-    call.refuse(400, problem_with_name("language", language));
+  if (!settings.language.empty() && !problem_with_name("language", settings.language).empty())
+    call.refuse(400, problem_with_name("language", settings.language));
+  if (!settings.events_url.empty())
+    if (const auto url = parts_.outbound.check(settings.events_url); !url)
+      call.refuse(400, "events_url: " + url.error().message);
   if (call.answered()) co_return;
-  const auto put = co_await parts_.domains.put_settings(*domain, title, language, verify);
+  const auto put = co_await parts_.domains.put_settings(std::move(settings));
   if (!put) co_return house::refuse(call, put.error());
   co_await show_domain(call);
 }
@@ -222,7 +240,9 @@ awaitable<void> Api::list_policies(Call& call) {
   const auto domain = co_await reader(call);
   if (!domain) co_return;
   if (const auto view = co_await view_of(call, *domain))
-    write_parts(call, "policies", (*view)->policies, write_policy);
+    write_parts(call, "policies", (*view)->policies, [&](JsonObjectWriter& out, const Policy& policy) {
+      write_policy(out, may_write(call) ? policy : without_routing_key(policy));
+    });
 }
 
 awaitable<void> Api::show_policy(Call& call) {
@@ -234,7 +254,7 @@ awaitable<void> Api::show_policy(Call& call) {
   if (found == (*view)->policies.end()) co_return not_there(call, "policy");
   JsonObjectWriter object(call.answer_json());
   object.string("id", found->first);
-  write_policy(object, found->second);
+  write_policy(object, may_write(call) ? found->second : without_routing_key(found->second));
 }
 
 awaitable<void> Api::set_policy(Call& call) {
@@ -262,6 +282,15 @@ awaitable<void> Api::set_policy(Call& call) {
     }
   const auto put = co_await parts_.domains.put_policy(*domain, *name, std::move(*policy));
   if (!put) co_return house::refuse(call, put.error());
+  co_await show_policy(call);
+}
+
+awaitable<void> Api::change_routing_key(Call& call) {
+  const auto domain = co_await writer(call);
+  if (!domain) co_return;
+  const auto changed = co_await parts_.domains.change_routing_key(*domain, call.path("policy"));
+  if (!changed) co_return house::refuse(call, changed.error());
+  if (!*changed) co_return not_there(call, "policy");
   co_await show_policy(call);
 }
 

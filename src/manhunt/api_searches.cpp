@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "manhunt/api.h"
+#include "manhunt/json.h"
 #include "manhunt/wording.h"
 
 namespace tabella::manhunt {
@@ -56,6 +57,30 @@ void write_full_search(std::string& out, const FullSearch& full, bool with_links
   }
   JsonArrayWriter attempts(object.key("attempts"));
   for (const auto& attempt : full.attempts) write_attempt(attempts.element(), attempt, with_links);
+}
+
+void write_entry(JsonObjectWriter& out, const TimelineEntry& entry, TimePoint begin) {
+  out.string("attempt", entry.id.text());
+  out.string("at", time_text(entry.at));
+  const auto offset = std::chrono::duration_cast<milliseconds>(entry.at - begin);
+  out.string("offset", duration_text(std::max(milliseconds{0}, offset)));
+  out.string("contact", entry.contact);
+  out.string("contact_name", entry.contact_name);
+  if (!entry.schedule.empty()) out.string("schedule", entry.schedule);
+  out.string("method", entry.method);
+  out.string("type", name_of(entry.kind));
+  out.string("destination", entry.destination);
+  out.string("state", entry.made ? name_of(entry.made->state) : "planned");
+  if (entry.bundled) out.string("bundled_until", time_text(*entry.bundled));
+}
+
+void write_said(JsonObjectWriter& out, const Occasion& occasion) {
+  const auto said = say(occasion);
+  out.string("subject", said.subject);
+  out.string("text", said.text);
+  if (!said.problem.empty()) out.string("problem", said.problem);
+  JsonArrayWriter missing(out.key("missing"));
+  for (const auto& name : said.missing) append_json_string(missing.element(), name);
 }
 
 }  // namespace
@@ -186,7 +211,7 @@ awaitable<void> Api::show_search(Call& call) {
   const auto domain = co_await reader(call);
   if (!domain) co_return;
   if (const auto full = co_await search_of(call, *domain))
-    write_full_search(call.answer_json(), *full, may_answer(call));
+    write_full_search(call.answer_json(), *full, may_write(call));
 }
 
 awaitable<void> Api::answer_ended(Call& call, store::Result<std::optional<Ended>> ended) {
@@ -273,8 +298,13 @@ awaitable<void> Api::answer_timeline(Call& call, const FullSearch& full, bool wi
       if (std::ranges::find(ids, track.contact) == ids.end()) ids.push_back(track.contact);
   const auto directory = co_await load_contacts(parts_.contacts, full.search.domain, std::move(ids));
   if (!directory) co_return house::refuse(call, directory.error());
+  std::vector<Method> methods;
+  for (const auto& [id, contact] : *directory)
+    methods.insert(methods.end(), contact.methods.begin(), contact.methods.end());
+  const auto used = co_await parts_.bundles.used(methods);
+  if (!used) co_return house::refuse(call, used.error());
   const auto now = parts_.clock.now();
-  const auto line = timeline_of(full, **domain, *directory, now);
+  const auto line = timeline_of(full, **domain, *directory, now, *used);
   if (draw == "text") {
     call.response.content_type = "text/plain; charset=utf-8";
     call.response.body = draw_text(line, full.search, now);
@@ -293,30 +323,14 @@ awaitable<void> Api::answer_timeline(Call& call, const FullSearch& full, bool wi
     JsonArrayWriter entries(object.key("timeline"));
     for (const auto& entry : line.entries) {
       JsonObjectWriter one(entries.element());
-      one.string("attempt", entry.id.text());
-      one.string("at", time_text(entry.at));
-      one.string("offset", duration_text(std::max(milliseconds{0}, std::chrono::duration_cast<milliseconds>(
-                                                                       entry.at - line.begins))));
-      one.string("contact", entry.contact);
-      one.string("contact_name", entry.contact_name);
-      if (!entry.schedule.empty()) one.string("schedule", entry.schedule);
-      one.string("method", entry.method);
-      one.string("type", name_of(entry.kind));
-      one.string("destination", entry.destination);
-      one.string("state", entry.made ? name_of(entry.made->state) : "planned");
-      const auto contact = directory->find(entry.contact);
-      if (entry.made || contact == directory->end()) continue;
-      const auto said = say({.domain = **domain,
-                             .search = full.search,
-                             .contact = contact->second.contact,
-                             .kind = entry.kind,
-                             .link = with_texts ? "https://…" : "",
-                             .code = "CODE"});
-      one.string("subject", said.subject);
-      one.string("text", said.text);
-      if (!said.problem.empty()) one.string("problem", said.problem);
-      JsonArrayWriter missing(one.key("missing"));
-      for (const auto& name : said.missing) append_json_string(missing.element(), name);
+      write_entry(one, entry, line.begins);
+      if (const auto contact = directory->find(entry.contact); !entry.made && contact != directory->end())
+        write_said(one, {.domain = **domain,
+                         .search = full.search,
+                         .contact = contact->second.contact,
+                         .kind = entry.kind,
+                         .link = with_texts ? "https://…" : "",
+                         .code = "CODE"});
     }
   }
   if (full.search.status == Status::active) object.string("ends", time_text(line.ends));

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "manhunt/replies.h"
 #include "manhunt/searches.h"
 #include "store/batches.h"
 
@@ -22,11 +23,13 @@ namespace {
 constexpr const char* kBundleTimer = "manhunt-bundle";
 constexpr std::chrono::hours kBundleKept{24 * 7};
 constexpr int64_t kMostInBundle = 500;
-// After the end of its window, so that those that were counted in it are there.
-constexpr milliseconds kGrace{250};
 constexpr std::chrono::minutes kBehindOthers{2};
 
 std::string bundle_timer(std::string_view bundle) { return fmt::format("manhunt|bundle|{}", bundle); }
+
+store::Item rate_key(std::string_view method, int64_t window) {
+  return Row().set(kPartition, fmt::format("rate#{}", method)).set(kSort, fmt::format("{:020}", window));
+}
 
 }  // namespace
 
@@ -41,21 +44,33 @@ Bundles::Bundles(Parts parts, std::string table) : parts_(parts), table_(std::mo
   parts_.schedule.on(kBundleTimer, [this](const schedule::Firing& firing) { return fire(firing); });
 }
 
-Async<std::optional<Bundles::Place>> Bundles::count(const Method& method) {
+Async<std::optional<Bundles::Place>> Bundles::count(const Method& method, bool again) {
   if (method.limit.count == 0) co_return std::nullopt;
   const auto per = method.limit.per.count();
-  const auto window = epoch_milliseconds(parts_.clock.now()) / per;
-  store::Update update(
-      table_,
-      Row().set(kPartition, fmt::format("rate#{}", method.id)).set(kSort, fmt::format("{:020}", window)));
-  update.add("count", 1)
+  const auto window = method.limit.window_of(parts_.clock.now());
+  store::Update update(table_, rate_key(method.id, window));
+  update.set("method", method.id);
+  // Whoever tries again was counted: a crash in between must not put the attempt off.
+  update.add("count", again ? 0 : 1)
       .set(kExpires, ((window + 2) * per + milliseconds(kBundleKept).count()) / 1000)
       .returning(store::ReturnValues::all_new);
   TABELLA_CO_ASSIGN(const auto counted, co_await parts_.store.update_item(std::move(update)));
   const auto beyond = store::number_of(*counted.attributes, "count") - method.limit.count;
   if (beyond <= 0) co_return std::nullopt;
   co_return Place{.bundle = fmt::format("{}.{}.{}", method.id, window, (beyond - 1) / kMostInBundle),
-                  .due = time_at((window + 1) * per) + kGrace};
+                  .due = method.limit.bundle_due(window)};
+}
+
+Async<std::map<std::string, int64_t>> Bundles::used(std::span<const Method> methods) {
+  std::vector<store::Item> keys;
+  for (const auto& method : methods)
+    if (method.limit.count > 0)
+      keys.push_back(rate_key(method.id, method.limit.window_of(parts_.clock.now())));
+  std::map<std::string, int64_t> used;
+  if (keys.empty()) co_return used;
+  TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(keys)));
+  for (const auto& row : rows) used[store::text_of(row, "method")] = store::number_of(row, "count");
+  co_return used;
 }
 
 store::TransactWrite Bundles::join_write(const Attempt& attempt) const {
@@ -79,7 +94,7 @@ Async<void> Bundles::expect(const Attempt& attempt) {
                         .at = std::max(due, now),
                         .payload = fmt::format("{}|{}|{}", attempt.domain, attempt.contact, attempt.bundle)};
   TABELLA_CO_ASSIGN(const bool put, co_await parts_.schedule.put_if_absent(timer));
-  if (put || now < due - kGrace) co_return store::Result<void>();
+  if (put || now < due - kBundleGrace) co_return store::Result<void>();
   timer.id += fmt::format("|{}|{}", attempt.search, attempt.id.text());
   timer.at = now + kBehindOthers;
   co_return co_await parts_.schedule.put(std::move(timer));
@@ -156,7 +171,7 @@ Async<std::optional<milliseconds>> Bundles::send(const std::string& domain, cons
   }
   if (front.kind == ChannelKind::text) {
     std::vector<store::TransactWrite> reply;
-    reply.push_back(parts_.sender.reply_write(front));
+    reply.push_back(reply_row_write(table_, front, parts_.clock.now()));
     TABELLA_CO_TRY(co_await parts_.store.transact_write_items({.writes = std::move(reply)}));
   }
   auto message = parts_.sender.message_of(occasion, front);

@@ -2,7 +2,9 @@
 // window is over. Who answers that answers all that came with it.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "manhunt/contacts.h"
@@ -31,8 +33,10 @@ class Bundles {
     std::string bundle;
     TimePoint due;
   };
-  // Counts an attempt. Nothing: it is within the limit, and goes alone.
-  store::Async<std::optional<Place>> count(const Method& method);
+  // Counts an attempt; `again`: it may have been counted. Nothing: it is within the limit, and goes alone.
+  store::Async<std::optional<Place>> count(const Method& method, bool again);
+  // How many of methods' attempts were counted in their windows of now, by the methods' ids.
+  store::Async<std::map<std::string, int64_t>> used(std::span<const Method> methods);
   // Puts it into its bundle, in the transaction that writes it down as bundled.
   store::TransactWrite join_write(const Attempt& attempt) const;
   // Sees to it that the bundle is sent.

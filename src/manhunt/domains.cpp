@@ -22,8 +22,7 @@ using store::text_of;
 
 namespace {
 
-constexpr std::chrono::seconds kKnownFor{2};
-constexpr size_t kMostKnown = 1'000;
+constexpr size_t kMostNamed = 200;  // policies in a maintenance window
 constexpr const char* kDefinition = "definition";
 constexpr const char* kSettings = "settings";
 constexpr const char* kRoutingSort = "routing";
@@ -64,6 +63,8 @@ store::Item routing_key_of(std::string_view key) {
   return Row().set(kPartition, fmt::format("routing#{}", key)).set(kSort, kRoutingSort);
 }
 
+std::string make_routing_key() { return to_hex(random_bytes(16)); }
+
 std::string sealing_context(const std::string& domain) { return "manhunt domain " + domain; }
 
 std::string json_of(const auto& value,
@@ -97,6 +98,7 @@ void read_row(Domain& domain, item::ItemView row) {
     domain.title = text_of(row, "title");
     domain.language = text_of(row, "language");
     domain.require_verification = store::flag_of(row, "requireVerification");
+    domain.events_url = text_of(row, "eventsUrl");
     domain.secret = text_of(row, kSecret);
     return;
   }
@@ -165,6 +167,9 @@ Checked<Policy> read_policy(JsonValue json) {
       return invalid(fmt::format("repeat: expected 0 to {}", kMostRepeats));
     policy.repeat = repeat->integer();
   }
+  if (const auto asked = most_asked(policy.steps, policy.repeat); asked > kMostAsked)
+    return invalid(fmt::format("steps: with all rounds {} would be asked, and a search asks {} at most",
+                               asked, kMostAsked));
   return policy;
 }
 
@@ -172,7 +177,7 @@ void write_policy(JsonObjectWriter& out, const Policy& policy) {
   out.string("title", policy.title);
   write_steps(out.key("steps"), policy.steps);
   out.number("repeat", policy.repeat);
-  out.string("routing_key", policy.routing_key);
+  if (!policy.routing_key.empty()) out.string("routing_key", policy.routing_key);
 }
 
 Checked<Maintenance> read_maintenance(JsonValue json) {
@@ -187,6 +192,8 @@ Checked<Maintenance> read_maintenance(JsonValue json) {
       if (each.value().kind() != JsonValue::Kind::string)
         return invalid("policies: expected a list of policies");
       maintenance.policies.emplace_back(each.value().string());
+      if (maintenance.policies.size() > kMostNamed)
+        return invalid(fmt::format("policies: at most {}", kMostNamed));
     }
   }
   return maintenance;
@@ -200,17 +207,13 @@ void write_maintenance(JsonObjectWriter& out, const Maintenance& maintenance) {
 }
 
 Async<DomainView> Domains::find(std::string domain) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto known = known_.find(domain);
-    if (known != known_.end() && clock_.elapsed() - known->second.read < kKnownFor)
-      co_return known->second.view;
-  }
+  for (const auto* known : {&known_, &empty_})
+    if (auto view = known->find(domain)) co_return std::move(*view);
   co_return co_await read(std::move(domain));
 }
 
 Async<DomainView> Domains::read(std::string domain) {
-  const auto now = clock_.elapsed();
+  const auto asked = clock_.elapsed();
   TABELLA_CO_ASSIGN(
       const auto rows,
       co_await store::query_all(
@@ -218,24 +221,25 @@ Async<DomainView> Domains::read(std::string domain) {
   auto view = std::make_shared<Domain>();
   view->name = domain;
   for (const auto& row : rows) read_row(*view, row);
-  const std::lock_guard lock(mutex_);
-  if (known_.size() >= kMostKnown) known_.clear();
-  known_[domain] = {.view = view, .read = now};
+  view->always_verified = always_verified_;
+  (rows.empty() ? empty_ : known_).keep(std::move(domain), view, asked);
   co_return view;
 }
 
 void Domains::forget(const std::string& domain) {
-  const std::lock_guard lock(mutex_);
-  known_.erase(domain);
+  known_.forget(domain);
+  empty_.forget(domain);
 }
 
-Async<void> Domains::put_settings(std::string domain, std::string title, std::string language,
-                                  bool require_verification) {
-  store::Update update(table_, settings_key(domain));
-  update.set("entityType", "domain").set("title", title).set("language", language);
-  update.set("requireVerification", require_verification);
+Async<void> Domains::put_settings(Domain domain) {
+  store::Update update(table_, settings_key(domain.name));
+  update.set("entityType", "domain")
+      .set("title", domain.title)
+      .set("language", domain.language)
+      .set("requireVerification", domain.require_verification)
+      .set("eventsUrl", domain.events_url);
   TABELLA_CO_TRY(co_await store_.update_item(std::move(update)));
-  forget(domain);
+  forget(domain.name);
   co_return store::Result<void>();
 }
 
@@ -263,17 +267,39 @@ Async<void> Domains::put_policy(std::string domain, std::string name, Policy pol
   TABELLA_CO_ASSIGN(const auto view, co_await read(domain));
   const auto before = view->policies.find(name);
   const bool is_new = before == view->policies.end();
-  policy.routing_key = is_new ? to_hex(random_bytes(16)) : before->second.routing_key;
-  std::vector<store::TransactWrite> writes;
-  writes.push_back(store::Put(table_, part_row(domain, Part::policy, name, json_of(policy, write_policy)))
-                       .when(is_new ? store::absent(kPartition) : store::exists(kPartition)));
+  policy.routing_key = is_new ? make_routing_key() : before->second.routing_key;
+  co_return co_await write_policy_and_key(domain, name, policy, is_new ? "" : policy.routing_key);
+}
+
+Async<bool> Domains::change_routing_key(std::string domain, std::string name) {
+  TABELLA_CO_ASSIGN(const auto view, co_await read(domain));
+  const auto before = view->policies.find(name);
+  if (before == view->policies.end()) co_return false;
+  auto policy = before->second;
+  policy.routing_key = make_routing_key();
+  TABELLA_CO_TRY(co_await write_policy_and_key(domain, name, policy, before->second.routing_key));
+  co_return true;
+}
+
+// Where its key is another one by now, somebody else was faster. `key_before` is empty where it is new.
+Async<void> Domains::write_policy_and_key(const std::string& domain, const std::string& name,
+                                          const Policy& policy, const std::string& key_before) {
+  const auto there = [](bool is_there) {
+    return is_there ? store::exists(kPartition) : store::absent(kPartition);
+  };
+  const bool keeps_key = key_before == policy.routing_key;
   store::Item routing = Row()
                             .set(kPartition, fmt::format("routing#{}", policy.routing_key))
                             .set(kSort, kRoutingSort)
                             .set("entityType", "routing")
                             .set("domain", domain)
                             .set("policy", name);
-  writes.push_back(store::Put(table_, std::move(routing)));
+  std::vector<store::TransactWrite> writes;
+  writes.push_back(store::Put(table_, part_row(domain, Part::policy, name, json_of(policy, write_policy)))
+                       .when(there(!key_before.empty())));
+  writes.push_back(store::Put(table_, std::move(routing)).when(there(keeps_key)));
+  if (!key_before.empty() && !keeps_key)
+    writes.push_back(store::Delete(table_, routing_key_of(key_before)).when(there(true)));
   const auto written =
       co_await store_.transact_write_items({.writes = std::move(writes), .token = make_uuid()});
   forget(domain);

@@ -5,11 +5,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "access/recent.h"
 #include "access/secrets.h"
 #include "base/clock.h"
 #include "manhunt/model.h"
@@ -42,12 +42,16 @@ struct Domain {
   std::string title;
   std::string language;  // of contacts who say nothing themselves; empty: English
   bool require_verification = false;
-  std::string secret;  // sealed; empty: there is none yet
+  bool always_verified = false;  // so says who serves it, whatever the domain does
+  std::string events_url;        // who is told of its searches (events.h); empty: nobody
+  std::string secret;            // sealed; empty: there is none yet
   std::map<std::string, Policy, std::less<>> policies;
   std::map<std::string, OnCallSchedule, std::less<>> schedules;
   std::map<std::string, Maintenance, std::less<>> maintenance;
   std::map<std::string, Wording, std::less<>> wordings;  // by "phone#en"
 
+  // Whether methods are used only once they are verified.
+  bool uses_verified_only() const { return require_verification || always_verified; }
   // The maintenance window that is open for such a search; empty: none.
   std::string under_maintenance(std::string_view policy, TimePoint now) const;
 };
@@ -79,20 +83,27 @@ void write_maintenance(JsonObjectWriter& out, const Maintenance& maintenance);
 // Thread-safe.
 class Domains {
  public:
-  Domains(store::Store& store, const Clock& clock, const access::Secrets& secrets, std::string table)
-      : store_(store), clock_(clock), secrets_(secrets), table_(std::move(table)) {}
+  Domains(store::Store& store, const Clock& clock, const access::Secrets& secrets, std::string table,
+          bool always_verified)
+      : store_(store),
+        clock_(clock),
+        secrets_(secrets),
+        table_(std::move(table)),
+        always_verified_(always_verified) {}
 
   // At most two seconds old; a domain that nobody has set is an empty one.
   store::Async<DomainView> find(std::string domain);
   // As it is now.
   store::Async<DomainView> read(std::string domain);
 
-  store::Async<void> put_settings(std::string domain, std::string title, std::string language,
-                                  bool require_verification);
+  // Title, language, and the like: what it has no rows of their own for, but for its secret.
+  store::Async<void> put_settings(Domain domain);
   store::Async<void> put(std::string domain, Part part, std::string name, std::string json);
   store::Async<bool> remove(std::string domain, Part part, std::string name);  // whether it was there
   // Keeps the routing key that it has; makes one where there is none.
   store::Async<void> put_policy(std::string domain, std::string name, Policy policy);
+  // Makes another routing key; the one before is good no longer. False: there is no such policy.
+  store::Async<bool> change_routing_key(std::string domain, std::string name);
   // Changes a schedule as it is now. False: there is none.
   store::Async<bool> change_schedule(std::string domain, std::string name,
                                      std::function<Checked<void>(OnCallSchedule&)> change);
@@ -107,11 +118,9 @@ class Domains {
   store::Async<bool> is_secret(std::string domain, std::string key);
 
  private:
-  struct Known {
-    DomainView view;
-    Elapsed read{0};
-  };
   void forget(const std::string& domain);
+  store::Async<void> write_policy_and_key(const std::string& domain, const std::string& name,
+                                          const Policy& policy, const std::string& key_before);
   store::Result<std::string> open(const std::string& sealed, const std::string& domain) const;
   store::Result<std::string> make_secret(const std::string& domain) const;
 
@@ -119,8 +128,10 @@ class Domains {
   const Clock& clock_;
   const access::Secrets& secrets_;
   const std::string table_;
-  std::mutex mutex_;
-  std::map<std::string, Known> known_;  // guarded by mutex_
+  const bool always_verified_;
+  access::Recent<DomainView> known_{clock_};
+  // Those that have no rows are kept apart: names that a stranger makes up push out nothing that is there.
+  access::Recent<DomainView> empty_{clock_};
 };
 
 }  // namespace tabella::manhunt

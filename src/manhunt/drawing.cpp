@@ -33,6 +33,12 @@ std::string state_of(const TimelineEntry& entry) {
   return std::string(name_of(entry.made->state));
 }
 
+// Where it does not come by itself.
+std::string bundle_text(const TimelineEntry& entry, TimePoint begin) {
+  if (!entry.bundled) return {};
+  return fmt::format(" (beyond its limit: with others at {})", offset_text(*entry.bundled, begin));
+}
+
 std::string_view mark_of(std::string_view state) {
   if (state == "planned") return "○";
   if (state == "sending" || state == "bundled") return "◐";
@@ -67,10 +73,11 @@ std::string draw_text(const Timeline& timeline, const Search& search, TimePoint 
       now_shown = true;
     }
     const auto state = state_of(entry);
-    out += fmt::format(
-        "{:>10}  {} {:<8} {:<8} {} {}{}\n", offset_text(entry.at, timeline.begins), mark_of(state), state,
-        name_of(entry.kind), printable(entry.contact_name), printable(entry.destination),
-        entry.schedule.empty() ? "" : fmt::format(" (on call: {})", printable(entry.schedule)));
+    out += fmt::format("{:>10}  {} {:<8} {:<8} {} {}{}{}\n", offset_text(entry.at, timeline.begins),
+                       mark_of(state), state, name_of(entry.kind), printable(entry.contact_name),
+                       printable(entry.destination),
+                       entry.schedule.empty() ? "" : fmt::format(" (on call: {})", printable(entry.schedule)),
+                       bundle_text(entry, timeline.begins));
   }
   if (!now_shown) out += fmt::format("{:>10}  ── now ──\n", offset_text(now, timeline.begins));
   return out + end_line(timeline, search) + "\n";
@@ -79,7 +86,8 @@ std::string draw_text(const Timeline& timeline, const Search& search, TimePoint 
 std::string draw_svg(const Timeline& timeline, const Search& search, TimePoint now) {
   const bool active = search.status == Status::active;
   auto last = active ? timeline.ends : time_at(search.ended);
-  for (const auto& entry : timeline.entries) last = std::max(last, entry.at);
+  for (const auto& entry : timeline.entries)
+    last = std::max({last, entry.at, entry.bundled.value_or(entry.at)});
   const auto span = std::max<double>(1, static_cast<double>((last - timeline.begins).count()));
   const auto x_of = [&](TimePoint at) {
     const auto part = static_cast<double>((at - timeline.begins).count()) / span;
@@ -111,9 +119,9 @@ std::string draw_svg(const Timeline& timeline, const Search& search, TimePoint n
         x, y, colour_of(state), xml_text(state), xml_text(entry.destination), time_text(entry.at));
     const bool left = x > kLabelWidth + kLineWidth - 120;
     svg += fmt::format(
-        "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\" fill=\"#555\" font-size=\"11\">{} {}</text>",
+        "<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\" fill=\"#555\" font-size=\"11\">{} {}{}</text>",
         left ? x - 12 : x + 12, y + 4, left ? "end" : "start", offset_text(entry.at, timeline.begins),
-        xml_text(state));
+        xml_text(state), bundle_text(entry, timeline.begins));
   }
   const auto bottom = kHeadHeight + rows * kRowHeight;
   const auto upright = [&](TimePoint at, std::string_view colour, std::string_view label) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/base64.h"
 #include "base/duration.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -31,10 +32,11 @@ constexpr const char* kTries = "tries";
 
 constexpr size_t kMostNameBytes = 64;
 constexpr size_t kIdLength = 20;
+constexpr size_t kNonceBytes = 18;
 constexpr std::string_view kIdLetters = "0123456789abcdefghijklmnopqrstuv";
 constexpr size_t kMostSteps = 50;
 constexpr size_t kMostTargets = 20;
-constexpr milliseconds kLongestWait = std::chrono::days{365};
+constexpr milliseconds kLongestWait = std::chrono::days{30};
 
 template <class Kind, size_t N>
 std::optional<Kind> kind_named(const std::string_view (&names)[N], std::string_view name) {
@@ -161,6 +163,15 @@ Checked<Target> read_target(JsonValue json) {
   return target;
 }
 
+// Another program may have written it.
+void make_readable(Search& search) {
+  constexpr int64_t kYear2200 = 7'258'118'400'000;
+  search.created = std::clamp<int64_t>(search.created, 0, kYear2200);
+  JsonDocument document;
+  const auto metadata = document.parse(search.metadata);
+  if (!metadata || !metadata->is_object()) search.metadata = "{}";
+}
+
 }  // namespace
 
 store::TablePlan plan_manhunt_table(const std::string& name) {
@@ -215,6 +226,12 @@ std::optional<AttemptId> AttemptId::parse(std::string_view text) {
 }
 
 std::string domain_list(std::string_view domain) { return fmt::format("domain#{}", domain); }
+Listing domain_listing(const Search& search) {
+  return {.list = domain_list(search.domain),
+          .search = search.id,
+          .status = search.status,
+          .created = search.created};
+}
 std::string policy_list(std::string_view domain, std::string_view policy) {
   return fmt::format("policy#{}#{}", domain, policy);
 }
@@ -327,8 +344,9 @@ std::optional<Search> to_search(item::ItemView row) {
   JsonDocument document;
   if (const auto json = document.parse(text_of(row, "steps")))
     if (auto steps = read_steps(*json)) search.steps = std::move(*steps);
-  // Another program may have written it.
+  if (!search.begun) make_readable(search);
   search.repeat = std::clamp<int64_t>(search.repeat, 0, kMostRepeats);
+  while (search.repeat > 0 && most_asked(search.steps, search.repeat) > kMostAsked) --search.repeat;
   if (search.steps.empty() && !search.contact.empty())
     search.steps.push_back({.targets = {{.contact = search.contact}}, .wait = kUsualWait});
   return search;
@@ -464,6 +482,15 @@ store::Update end_update(const std::string& table, const Search& search, Status 
   return update;
 }
 
+store::Update adopt_update(const std::string& table, const Search& search) {
+  store::Update update(table, search_key(search.id));
+  const auto list = target_list(search);
+  update.set_if_absent(kFirstPartition, list).set_if_absent(kFirstSort, sortable_time(search.created));
+  update.set_if_absent(kSecondPartition, status_list(search.status, list));
+  update.set_if_absent("nonce", make_nonce()).when(store::exists(kPartition));
+  return update;
+}
+
 store::Update decline_update(const std::string& table, const std::string& search,
                              const std::string& contact) {
   store::Update update(table, search_key(search));
@@ -523,6 +550,12 @@ store::Update listing_update(const std::string& table, const Listing& listing, S
   return update;
 }
 
+int64_t most_asked(const std::vector<PolicyStep>& steps, int64_t repeat) {
+  int64_t asked = 0;
+  for (const auto& step : steps) asked += static_cast<int64_t>(step.targets.size());
+  return asked * (repeat + 1);
+}
+
 Checked<std::vector<PolicyStep>> read_steps(JsonValue json) {
   if (json.kind() != JsonValue::Kind::array) return invalid("steps: expected a list");
   std::vector<PolicyStep> steps;
@@ -535,7 +568,7 @@ Checked<std::vector<PolicyStep>> read_steps(JsonValue json) {
     PolicyStep step;
     const auto wait = parse_duration(one.text("wait"));
     if (!wait || *wait > kLongestWait || wait->count() < 1)
-      return invalid("steps: wait: expected a time as in 5m, up to 365d");
+      return invalid("steps: wait: expected a time as in 5m, up to 30d");
     step.wait = *wait;
     const auto targets = one.find("targets");
     if (!targets || targets->kind() != JsonValue::Kind::array)
@@ -574,6 +607,8 @@ std::string make_id(char what) {
   for (const char byte : random_bytes(kIdLength)) id.push_back(kIdLetters[static_cast<uint8_t>(byte) % 32]);
   return id;
 }
+
+std::string make_nonce() { return to_base64url(random_bytes(kNonceBytes)); }
 
 bool is_search_id(std::string_view id) {
   return id.size() == 1 + kIdLength && id.starts_with('s') &&

@@ -41,10 +41,18 @@ inline constexpr ChannelKind kChannelKinds[] = {ChannelKind::phone, ChannelKind:
 std::string_view name_of(ChannelKind kind);
 std::optional<ChannelKind> channel_named(std::string_view name);
 
+// After the end of its window a bundle is waited for so long, so that all that were counted in it are there.
+inline constexpr std::chrono::milliseconds kBundleGrace{250};
+
 // So many of a method's attempts in so long; those beyond come together, as one (bundles.h).
 struct RateLimit {
   int64_t count = 0;  // 0: none
   std::chrono::milliseconds per{0};
+
+  // The number of the window in which a moment is; they follow each other from 1970 on.
+  int64_t window_of(TimePoint time) const { return epoch_milliseconds(time) / per.count(); }
+  // When those come that were beyond it in a window.
+  TimePoint bundle_due(int64_t window) const { return time_at((window + 1) * per.count()) + kBundleGrace; }
 };
 
 struct Method {
@@ -213,6 +221,7 @@ struct Listing {
   int64_t created = 0;
 };
 std::string domain_list(std::string_view domain);
+Listing domain_listing(const Search& search);
 std::string policy_list(std::string_view domain, std::string_view policy);
 
 // Keys.
@@ -255,6 +264,8 @@ store::Condition is_asked(const std::string& contact);
 store::Update method_update(const std::string& table, const Method& method, bool elsewhere);
 store::Update end_update(const std::string& table, const Search& search, Status status,
                          const Resolution& resolution, TimePoint now);
+// Only what is not there.
+store::Update adopt_update(const std::string& table, const Search& search);
 store::Update decline_update(const std::string& table, const std::string& search, const std::string& contact);
 // Both only where `known` tries were made so far: whoever has lost its claim to somebody else changes
 // nothing.
@@ -267,6 +278,11 @@ store::Update unlist_update(const std::string& table, const Attempt& attempt);
 store::Update listing_update(const std::string& table, const Listing& listing, Status status);
 inline constexpr const char* kSimulatorList = "simulator";
 
+// How many are asked at most, each time that somebody is counted. A bound, so that a search's rows can be
+// read as a whole.
+inline constexpr int64_t kMostAsked = 500;
+int64_t most_asked(const std::vector<PolicyStep>& steps, int64_t repeat);
+
 // As JSON has them: in requests, and in rows.
 Checked<std::vector<PolicyStep>> read_steps(JsonValue json);
 void write_steps(std::string& out, const std::vector<PolicyStep>& steps);
@@ -277,5 +293,7 @@ std::string sortable_time(int64_t milliseconds);
 // Ids that nobody can guess. The first letter says of what: c, m, s.
 std::string make_id(char what);
 bool is_search_id(std::string_view id);
+// What the links of a search are signed with (links.h).
+std::string make_nonce();
 
 }  // namespace tabella::manhunt

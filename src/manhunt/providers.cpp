@@ -12,6 +12,7 @@
 #include "handlebars/template.h"
 #include "manhunt/http_provider.h"
 #include "manhunt/twilio.h"
+#include "mime/field.h"
 #include "net/http.h"
 #include "net/target.h"
 #include "webhook/signature.h"
@@ -283,11 +284,11 @@ std::string problem_with_destination(ChannelKind kind, std::string_view destinat
                           std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
       return number ? "" : "destination: expected a number as in +390612345678";
     }
-    case ChannelKind::email: {
-      const auto at = destination.rfind('@');
-      const bool address = plain && at != std::string_view::npos && at > 0 && at + 1 < destination.size();
-      return address ? "" : "destination: expected an address as in ann@example.com";
-    }
+    // One address: whatever has a comma in it would be several.
+    case ChannelKind::email:
+      return plain && mime::is_mailbox(destination)
+                 ? ""
+                 : "destination: expected an address as in ann@example.com";
     case ChannelKind::webhook:
       return plain && net::parse_url(destination)
                  ? ""

@@ -21,6 +21,7 @@ constexpr size_t kMostRotations = 20;
 constexpr size_t kMostInRotation = 100;
 constexpr size_t kMostOverrides = 500;
 constexpr size_t kMostScheduleTitle = 200;
+constexpr size_t kLongestContactId = 64;
 constexpr size_t kMostBoundaries = 40'000;
 constexpr size_t kMostQuestions = 4 * kMostBoundaries;  // each rotation is asked at each boundary
 
@@ -153,7 +154,8 @@ Checked<Rotation> read_rotation(JsonValue json) {
     const bool is_text = value.kind() == JsonValue::Kind::string;
     if (name == "contacts" && value.kind() == JsonValue::Kind::array) {
       for (JsonElements contacts(value); contacts.next();) {
-        if (contacts.value().kind() != JsonValue::Kind::string || contacts.value().string().empty())
+        if (contacts.value().kind() != JsonValue::Kind::string || contacts.value().string().empty() ||
+            contacts.value().string().size() > kLongestContactId)
           return invalid("rotations: contacts: expected a list of ids of contacts");
         rotation.contacts.emplace_back(contacts.value().string());
       }
@@ -189,6 +191,8 @@ Checked<Override> read_override(JsonValue json) {
   const auto to = parse_time(json.is_object() ? json.text("to") : "");
   if (!from || !to || *to <= *from)
     return invalid("overrides: expected from and to as in 2026-11-18T09:00:00Z, from before to");
+  if (json.text("contact").size() > kLongestContactId)
+    return invalid("overrides: contact: expected the id of a contact");
   return Override{.id = std::string(json.text("id")),
                   .contact = std::string(json.text("contact")),
                   .from = *from,

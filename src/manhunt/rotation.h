@@ -24,7 +24,7 @@ struct DailyWindow {
   unsigned days = 0x7f;  // bit 0: Monday
 
   bool contains(LocalTime time) const;
-  bool is_always() const { return from == to && days == 0x7f; }
+  bool is_always() const { return (from == to || (from == 0 && to == 24 * 60)) && days == 0x7f; }
 };
 
 struct Rotation {

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "manhunt/links.h"
+#include "manhunt/replies.h"
 #include "manhunt/timeline.h"
 #include "store/batches.h"
 #include "store/conditional.h"
@@ -27,6 +28,21 @@ template <class T>
 T value_or_throw(store::Result<T> result) {
   if (!result) throw std::runtime_error(result.error().message);
   if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+constexpr std::chrono::seconds kLooksAgain{1};
+
+// Names by which it can be found. A row without them is another program's mistake, and nobody is asked for
+// it.
+bool has_names(const Search& search) {
+  const auto is_name = [](std::string_view name) { return problem_with_name("", name).empty(); };
+  const bool has_target = search.contact.empty() || is_name(search.contact);
+  const bool has_policy = search.policy.empty() || is_name(search.policy);
+  if (is_search_id(search.id) && is_name(search.domain) && has_target && has_policy) return true;
+  log::warning(
+      "manhunt: the row {} of a search has an id, domain, contact or policy that is none; it is left alone",
+      printable(std::string_view(search.id).substr(0, 100)));
+  return false;
 }
 
 }  // namespace
@@ -61,11 +77,10 @@ awaitable<void> Runner::handle(std::span<const store::StreamRecord> records) {
   for (const auto& record : records) {
     if (!record.new_image) continue;
     auto search = to_search(*record.new_image);
-    if (!search) continue;
+    if (!search || !has_names(*search)) continue;
     const auto before = record.old_image ? to_search(*record.old_image) : std::nullopt;
-    if (record.event == store::StreamEvent::insert) ++started_;
-    if (record.event == store::StreamEvent::insert && search->status == Status::active && !search->begun)
-      works.push_back(start(std::move(*search)));
+    if (record.event == store::StreamEvent::insert)
+      works.push_back(opened(std::move(*search)));
     else if (before && before->status == Status::active && search->status != Status::active)
       works.push_back(settle(search->id));
     else if (before && search->status == Status::active && search->declined.size() > before->declined.size())
@@ -74,15 +89,33 @@ awaitable<void> Runner::handle(std::span<const store::StreamRecord> records) {
   co_await store::do_together(std::move(works));
 }
 
-awaitable<void> Runner::start(Search search) {
-  if (search.steps.empty()) {
-    value_or_throw(co_await parts_.searches.end(
-        search.id, Status::failed,
-        {.how = "nobody", .detail = "its row says neither whom to ask nor by which steps"}));
-    co_return;
+awaitable<void> Runner::opened(Search search) {
+  ++started_;
+  const bool active = search.status == Status::active;
+  if (active && !search.begun) {
+    auto begun = co_await begin_of_others(search);
+    // That must not stop the stream.
+    if (!begun && store::is_invalid(begun.error())) begun = co_await fail(search, begun.error().message);
+    value_or_throw(std::move(begun));
   }
-  // It counts from when it was opened, however long its stream took.
-  value_or_throw(co_await begin_step(search, {}, time_at(search.created)));
+  value_or_throw(co_await parts_.events.announce(search, active ? "opened" : name_of(search.status)));
+}
+
+// One that another program has written into the table. It counts from when it was opened, however long its
+// stream took.
+Async<void> Runner::begin_of_others(const Search& search) {
+  if (search.steps.empty()) co_return store::refuse("its row says neither whom to ask nor by which steps");
+  TABELLA_CO_TRY(co_await parts_.searches.adopt(search));
+  co_return co_await begin_step(search, {}, time_at(search.created));
+}
+
+Async<void> Runner::fail(const Search& search, const std::string& why) {
+  const auto ended =
+      co_await parts_.searches.end(search.id, Status::failed, {.how = "nobody", .detail = why});
+  if (ended) co_return store::Result<void>();
+  if (!store::is_invalid(ended.error())) co_return store::error_of(ended);
+  log::warning("manhunt: search {} can neither be begun nor ended: {}", printable(search.id), why);
+  co_return store::Result<void>();
 }
 
 // The lists in which a search stands follow its row.
@@ -91,6 +124,7 @@ awaitable<void> Runner::settle(std::string search) {
   if (!full || full->search.status == Status::active) co_return;
   ++ended_[static_cast<size_t>(full->search.status)];
   value_or_throw(co_await unlist(*full));
+  value_or_throw(co_await parts_.events.announce(full->search, name_of(full->search.status)));
 }
 
 Async<void> Runner::unlist(const FullSearch& full) {
@@ -145,7 +179,8 @@ Async<void> Runner::begin_step(const Search& search, AttemptId id, TimePoint sta
   // It was begun before, with its timers, or the search has ended.
   if (!made && !store::failed_its_conditions(made.error())) co_return store::error_of(made);
   // Who declined while it was begun is not waited for.
-  co_await hurry(search.id);
+  TABELLA_CO_ASSIGN(const auto now, co_await parts_.searches.find(search.id));
+  if (now && !now->declined.empty()) co_await hurry(search.id);
   co_return store::Result<void>();
 }
 
@@ -161,7 +196,10 @@ Async<std::optional<TimePoint>> Runner::end_of_round(const FullSearch& full, int
                     co_await load_contacts(parts_.contacts, full.search.domain, std::move(ids)));
   const auto now = parts_.clock.now();
   const auto ends = timeline_of(full, *domain, directory, now).rounds.at(static_cast<size_t>(round) - 1);
-  co_return ends > now ? std::optional(ends) : std::nullopt;
+  if (ends <= now) co_return std::nullopt;
+  // What is under way counts as asked now: it is waited for, and not looked at all the time.
+  const bool is_under_way = ends == now + full.search.steps.back().wait;
+  co_return is_under_way ? std::max(ends, now + kLooksAgain) : ends;
 }
 
 awaitable<void> Runner::fire_attempt(const Firing& firing) {
@@ -238,7 +276,7 @@ Async<std::optional<Attempt>> Runner::begin_attempt(const Firing& firing, const 
   plan_next(plan, due, loaded, attempt);
   if (attempt.state == AttemptState::bundled) plan.writes.push_back(parts_.bundles.join_write(attempt));
   if (attempt.state == AttemptState::sending && attempt.kind == ChannelKind::text)
-    plan.writes.push_back(parts_.sender.reply_write(attempt));
+    plan.writes.push_back(reply_row_write(table_, attempt, parts_.clock.now()));
   const auto begun =
       co_await parts_.store.transact_write_items({.writes = std::move(plan.writes), .token = make_uuid()});
   if (!begun && !store::failed_its_conditions(begun.error())) co_return store::error_of(begun);
@@ -287,7 +325,7 @@ Async<Attempt> Runner::draft_attempt(const Firing& firing, const Due& due, const
     attempt.detail = "there is no provider for this channel";
     co_return attempt;
   }
-  TABELLA_CO_ASSIGN(const auto place, co_await parts_.bundles.count(*loaded.method));
+  TABELLA_CO_ASSIGN(const auto place, co_await parts_.bundles.count(*loaded.method, firing.attempt > 1));
   if (place) {
     attempt.state = AttemptState::bundled;
     attempt.bundle = place->bundle;

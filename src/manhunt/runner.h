@@ -14,6 +14,7 @@
 #include "manhunt/bundles.h"
 #include "manhunt/contacts.h"
 #include "manhunt/domains.h"
+#include "manhunt/events.h"
 #include "manhunt/model.h"
 #include "manhunt/searches.h"
 #include "manhunt/sender.h"
@@ -36,6 +37,7 @@ class Runner {
     Searches& searches;
     Sender& sender;
     Bundles& bundles;
+    Events& events;
   };
   Runner(Parts parts, std::string table);
 
@@ -50,7 +52,9 @@ class Runner {
   struct Due;
   struct Loaded;
 
-  Task start(Search search);
+  Task opened(Search search);
+  store::Async<void> begin_of_others(const Search& search);
+  store::Async<void> fail(const Search& search, const std::string& why);
   Task settle(std::string search);
   store::Async<void> unlist(const FullSearch& full);
   // What was to come after a wait comes now, if all who were asked have declined.

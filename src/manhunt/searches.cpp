@@ -5,9 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "base/base64.h"
 #include "base/ids.h"
-#include "base/random.h"
 #include "base/text.h"
 #include "store/batches.h"
 #include "store/conditional.h"
@@ -23,7 +21,6 @@ namespace {
 constexpr const char* kKeySort = "key";
 constexpr int kOpenTries = 10;
 constexpr std::chrono::hours kKeyKept{24 * 90};
-constexpr size_t kNonceBytes = 18;
 constexpr size_t kAnswersAtOnce = 32;
 
 store::Item dedup_key(std::string_view list, std::string_view key) {
@@ -47,6 +44,10 @@ std::string list_of(const Search& search) {
 // Whether a search still stands for what it was opened for: it is under way, or somebody has taken it on.
 bool is_open(const Search& search) {
   return search.status == Status::active || search.status == Status::successful;
+}
+
+bool have_one_target(const Search& one, const Search& other) {
+  return one.domain == other.domain && one.contact == other.contact && one.policy == other.policy;
 }
 
 std::unexpected<store::Error> wrong(std::string message) { return store::refuse(std::move(message)); }
@@ -81,7 +82,7 @@ Async<Search> Searches::draft_unchecked(OpenRequest request) {
                 .language = request.language,
                 .metadata = request.metadata,
                 .repeat = request.repeat,
-                .nonce = to_base64url(random_bytes(kNonceBytes))};
+                .nonce = make_nonce()};
   TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(request.domain));
   if (request.contact.empty()) {
     auto policy = domain->policies.find(request.policy);
@@ -115,18 +116,19 @@ Async<Opened> Searches::open(OpenRequest request) {
   for (int i = 0; i < kOpenTries; ++i) {
     Plan plan;
     if (!search.key.empty()) {
-      TABELLA_CO_ASSIGN(const auto before, co_await key_row(list, search.key));
+      TABELLA_CO_ASSIGN(const auto before, co_await search_of_key(list, search.key));
       if (before) {
-        TABELLA_CO_ASSIGN(auto found, co_await find(before->search));
+        TABELLA_CO_ASSIGN(auto found, co_await find(*before));
+        // `list` is made of what the caller names: it may be another's.
+        if (found && !have_one_target(*found, search)) co_return no_such_contact(search.contact);
         if (found && is_open(*found)) {
           if ((found->low_urgency || found->raising) && !search.low_urgency)
             TABELLA_CO_TRY(co_await raise(*found));
           co_return Opened{.search = std::move(*found), .fresh = false};
         }
       }
-      plan.writes.push_back(
-          store::Put(table_, key_row_of(list, search))
-              .when(before ? store::equals("search", before->search) : store::absent(kPartition)));
+      plan.writes.push_back(store::Put(table_, key_row_of(list, search))
+                                .when(before ? store::equals("search", *before) : store::absent(kPartition)));
     }
     TABELLA_CO_TRY(co_await plan_opening(plan, search));
     const auto opened =
@@ -154,11 +156,15 @@ Async<void> Searches::plan_opening(Plan& plan, const Search& search) {
                     co_await make_step(parts_.contacts, search, {}, *domain, opened_at, opened_at));
   if (!search.contact.empty() && first.tracks.empty()) co_return no_such_contact(search.contact);
   plan.writes.push_back(store::Put(table_, to_item(search)).when(store::absent(kPartition)));
-  plan.writes.push_back(store::Put(table_, to_item(Listing{.list = domain_list(search.domain),
-                                                           .search = search.id,
-                                                           .status = search.status,
-                                                           .created = search.created})));
+  plan.writes.push_back(store::Put(table_, to_item(domain_listing(search))));
   if (search.begun) plan_step(plan, parts_.schedule, table_, search, first);
+  co_return store::Result<void>();
+}
+
+Async<void> Searches::adopt(const Search& search) {
+  TABELLA_CO_TRY(store::was_made(co_await parts_.store.put_item(
+      store::Put(table_, to_item(domain_listing(search))).when(store::absent(kPartition)))));
+  TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(adopt_update(table_, search))));
   co_return store::Result<void>();
 }
 
@@ -182,8 +188,8 @@ Async<void> Searches::raise(const Search& search) {
           continue;
         }
         at += track.methods[static_cast<size_t>(id.number) - 1].delay;
-        TABELLA_CO_TRY(co_await parts_.schedule.reschedule(attempt_timer(search.id, id, track, at).id,
-                                                           std::max(at, now)));
+        TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(attempt_timer(search.id, id, track, at).id,
+                                                                   std::max(at, now)));
         break;
       }
     }
@@ -194,12 +200,11 @@ Async<void> Searches::raise(const Search& search) {
   co_return store::Result<void>();
 }
 
-Async<std::optional<Searches::KeyRow>> Searches::key_row(const std::string& list, const std::string& key) {
+Async<std::optional<std::string>> Searches::search_of_key(const std::string& list, const std::string& key) {
   TABELLA_CO_ASSIGN(
       const auto found,
       co_await parts_.store.get_item({.table = table_, .key = dedup_key(list, key), .consistent = true}));
-  if (!found.item) co_return std::nullopt;
-  co_return KeyRow{.search = store::text_of(*found.item, "search")};
+  co_return found.item ? std::optional(store::text_of(*found.item, "search")) : std::nullopt;
 }
 
 Async<std::optional<Search>> Searches::find(std::string id) {
@@ -231,6 +236,19 @@ Async<std::optional<FullSearch>> Searches::find_full(std::string id) {
   co_return full;
 }
 
+Async<std::map<std::string, Search>> Searches::find_all(std::vector<std::string> ids) {
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  std::vector<store::Item> keys;
+  for (const auto& id : ids) keys.push_back(search_key(id));
+  std::map<std::string, Search> found;
+  if (keys.empty()) co_return found;
+  TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(keys)));
+  for (const auto& row : rows)
+    if (auto search = to_search(row)) found.emplace(search->id, std::move(*search));
+  co_return found;
+}
+
 Async<SearchPage> Searches::list(SearchList request) {
   store::Query query(table_);
   query.index(request.status ? kSecondIndex : kFirstIndex).limit(request.limit).descending();
@@ -242,9 +260,11 @@ Async<SearchPage> Searches::list(SearchList request) {
   if (request.before && request.after && *request.before <= *request.after)
     co_return wrong("before and after: expected after to be earlier than before");
   // Between includes its ends, and a page is to have neither.
+  const std::chrono::milliseconds next{1};
+  if (request.before && request.after && *request.after + next > *request.before - next)
+    co_return SearchPage{};
   if (request.before && request.after)
-    query.where(store::between(kFirstSort, text(*request.after + std::chrono::milliseconds(1)),
-                               text(*request.before - std::chrono::milliseconds(1))));
+    query.where(store::between(kFirstSort, text(*request.after + next), text(*request.before - next)));
   else if (request.before)
     query.where(store::less(kFirstSort, text(*request.before)));
   else if (request.after)
@@ -254,15 +274,10 @@ Async<SearchPage> Searches::list(SearchList request) {
   TABELLA_CO_ASSIGN(const auto page, co_await parts_.store.query(std::move(asked)));
 
   SearchPage found{.next = cursor_text(page.last_key)};
-  std::vector<store::Item> listed;
+  std::vector<std::string> listed;
   for (const auto& row : page.items)
-    if (const auto listing = to_listing(row)) listed.push_back(search_key(listing->search));
-  std::map<std::string, Search> by_id;
-  if (!listed.empty()) {
-    TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(listed)));
-    for (const auto& row : rows)
-      if (auto search = to_search(row)) by_id.emplace(search->id, std::move(*search));
-  }
+    if (const auto listing = to_listing(row)) listed.push_back(listing->search);
+  TABELLA_CO_ASSIGN(auto by_id, co_await find_all(std::move(listed)));
   for (const auto& row : page.items) {
     if (auto search = to_search(row)) found.searches.push_back(std::move(*search));
     if (const auto listing = to_listing(row))
@@ -272,9 +287,9 @@ Async<SearchPage> Searches::list(SearchList request) {
 }
 
 Async<std::optional<Search>> Searches::find_by_key(std::string list, std::string key) {
-  TABELLA_CO_ASSIGN(const auto row, co_await key_row(list, key));
+  TABELLA_CO_ASSIGN(const auto row, co_await search_of_key(list, key));
   if (!row) co_return std::nullopt;
-  co_return co_await find(row->search);
+  co_return co_await find(*row);
 }
 
 Async<std::optional<Ended>> Searches::end(std::string id, Status status, Resolution resolution) {
@@ -333,13 +348,29 @@ Async<std::optional<Ended>> Searches::answer_one(std::string id, Answer answer, 
       {.how = answer.how, .by = answer.by, .attempt = answer.attempt ? answer.attempt->text() : ""});
 }
 
-// Who answers a bundle answers all that came with it. Whether it was the answer of any.
-Async<bool> Searches::answer_bundle(const std::string& bundle, const std::string& contact,
-                                    const Answer& answer) {
+// Attempts of a bundle that have come with it; others may wait for the next message.
+Async<std::vector<Attempt>> Searches::sent_in(const std::string& bundle) {
   TABELLA_CO_ASSIGN(
       const auto rows,
       co_await store::query_all(
           parts_.store, store::Query(table_).partition(kPartition, bundle_partition(bundle)).consistent()));
+  std::vector<store::Item> keys;
+  for (const auto& row : rows)
+    if (const auto id = AttemptId::parse(store::text_of(row, "attempt")))
+      keys.push_back(attempt_key(store::text_of(row, "search"), *id));
+  std::vector<Attempt> sent;
+  if (keys.empty()) co_return sent;
+  TABELLA_CO_ASSIGN(const auto found, co_await store::get_all(parts_.store, table_, std::move(keys)));
+  for (const auto& row : found)
+    if (auto attempt = to_attempt(row); attempt && attempt->state != AttemptState::bundled)
+      sent.push_back(std::move(*attempt));
+  co_return sent;
+}
+
+// Who answers a bundle answers all that came with it. Whether it was the answer of any.
+Async<bool> Searches::answer_bundle(const std::string& bundle, const std::string& contact,
+                                    const Answer& answer) {
+  TABELLA_CO_ASSIGN(const auto asked, co_await sent_in(bundle));
   bool won = false;
   std::optional<store::Error> failure;
   const auto answer_row = [&](std::string id, Answer one) -> boost::asio::awaitable<void> {
@@ -347,12 +378,12 @@ Async<bool> Searches::answer_bundle(const std::string& bundle, const std::string
     if (!ended) failure = ended.error();
     won |= ended && *ended && (*ended)->won;
   };
-  for (size_t i = 0; i < rows.size();) {
+  for (size_t i = 0; i < asked.size();) {
     std::vector<boost::asio::awaitable<void>> some;
-    for (; i < rows.size() && some.size() < kAnswersAtOnce; ++i) {
+    for (; i < asked.size() && some.size() < kAnswersAtOnce; ++i) {
       auto one = answer;
-      one.attempt = AttemptId::parse(store::text_of(rows[i], "attempt"));
-      if (one.attempt) some.push_back(answer_row(store::text_of(rows[i], "search"), std::move(one)));
+      one.attempt = asked[i].id;
+      some.push_back(answer_row(asked[i].search, std::move(one)));
     }
     co_await store::do_together(std::move(some));
     if (failure) co_return std::unexpected(std::move(*failure));
@@ -384,17 +415,25 @@ Async<void> Searches::mark_answered(Attempt attempt, const Answer& answer) {
 
 bool all_declined(const FullSearch& full) {
   return !full.search.declined.empty() && std::ranges::all_of(full.steps, [&](const Step& step) {
-    return std::ranges::all_of(step.tracks,
-                               [&](const Track& track) { return full.search.has_declined(track.contact); });
+    return std::ranges::all_of(step.tracks, [&](const Track& track) {
+      const bool is_asked = !track.methods.empty();
+      return !is_asked || full.search.has_declined(track.contact);
+    });
   });
 }
 
+Async<void> Searches::note_progress(std::string search, AttemptId attempt, std::string progress) {
+  TABELLA_CO_TRY(
+      store::was_made(co_await parts_.store.update_item(progress_update(table_, search, attempt, progress))));
+  co_return store::Result<void>();
+}
+
 Async<void> Searches::resolve(std::string list, std::string key, std::string by) {
-  TABELLA_CO_ASSIGN(const auto row, co_await key_row(list, key));
+  TABELLA_CO_ASSIGN(const auto row, co_await search_of_key(list, key));
   if (!row) co_return store::Result<void>();
-  TABELLA_CO_TRY(co_await end(row->search, Status::canceled, {.how = "resolved", .by = std::move(by)}));
+  TABELLA_CO_TRY(co_await end(*row, Status::canceled, {.how = "resolved", .by = std::move(by)}));
   TABELLA_CO_TRY(store::was_made(co_await parts_.store.delete_item(
-      store::Delete(table_, dedup_key(list, key)).when(store::equals("search", row->search)))));
+      store::Delete(table_, dedup_key(list, key)).when(store::equals("search", *row)))));
   co_return store::Result<void>();
 }
 

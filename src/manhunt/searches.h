@@ -3,6 +3,7 @@
 // A search ends once: answering, cancelling and running out race, and one conditional write decides.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -81,6 +82,8 @@ class Searches {
   // Each is one query on one partition.
   store::Async<std::optional<Search>> find(std::string id);
   store::Async<std::optional<FullSearch>> find_full(std::string id);
+  // By their ids, of which some may come twice.
+  store::Async<std::map<std::string, Search>> find_all(std::vector<std::string> ids);
   store::Async<std::optional<Attempt>> find_attempt(std::string search, AttemptId id);
   // Those that a policy or a domain leads to are then read by their keys.
   store::Async<SearchPage> list(SearchList request);
@@ -95,19 +98,24 @@ class Searches {
   // What the key was for is over: it can be used again, and the search under it is canceled if it is active.
   store::Async<void> resolve(std::string list, std::string key, std::string by);
 
+  // Gives one that another program has written what it did not: its places in the lists, and a nonce.
+  store::Async<void> adopt(const Search& search);
+
+  // What a provider says of an attempt.
+  store::Async<void> note_progress(std::string search, AttemptId attempt, std::string progress);
+
   const std::string& table() const { return table_; }
 
  private:
-  struct KeyRow {
-    std::string search;
-  };
   store::Async<Search> draft_unchecked(OpenRequest request);
   store::Async<void> plan_opening(Plan& plan, const Search& search);
-  store::Async<std::optional<KeyRow>> key_row(const std::string& list, const std::string& key);
+  // The search that was opened under it last.
+  store::Async<std::optional<std::string>> search_of_key(const std::string& list, const std::string& key);
   // Opened again as urgent, what was not is urgent from now on.
   store::Async<void> raise(const Search& search);
   store::Async<std::optional<Ended>> end(const Search& search, Status status, const Resolution& resolution);
   store::Async<std::optional<Ended>> answer_one(std::string id, Answer answer, std::string contact);
+  store::Async<std::vector<Attempt>> sent_in(const std::string& bundle);
   store::Async<bool> answer_bundle(const std::string& bundle, const std::string& contact,
                                    const Answer& answer);
   store::Async<std::optional<Ended>> decline(const Search& search, const std::string& contact);

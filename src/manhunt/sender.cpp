@@ -18,11 +18,7 @@ using store::Async;
 namespace {
 
 constexpr size_t kMostTries = 8;
-constexpr std::chrono::hours kReplyKept{24 * 7};
-constexpr int64_t kMostExpected = 25;  // in a page
 constexpr size_t kMostDetail = 500;
-
-std::string reply_partition(std::string_view number) { return fmt::format("reply#{}", number); }
 
 AttemptState state_after(const std::vector<Try>& tries) {
   const bool unknown =
@@ -141,8 +137,8 @@ Async<std::optional<milliseconds>> Sender::send(std::span<Attempt> attempts, con
     for (auto& attempt : attempts) {
       auto& last = attempt.tries.back();
       last.outcome = sent.outcome;
-      last.detail = to_valid_utf8(std::string_view(sent.detail).substr(0, kMostDetail));
-      last.reference = to_valid_utf8(std::string_view(sent.reference).substr(0, kMostDetail));
+      last.detail = utf8_front(to_valid_utf8(sent.detail), kMostDetail);
+      last.reference = utf8_front(to_valid_utf8(sent.reference), kMostDetail);
     }
     const auto& tries = attempts.front().tries;
     if (sent.outcome == Outcome::sent) {
@@ -235,24 +231,11 @@ Message Sender::message_of(const Occasion& occasion, const Attempt& attempt) con
           .kind = attempt.kind,
           .destination = attempt.destination,
           .contact_name = attempt.contact_name,
-          .language = language_of(occasion),
+          .language = language_of(occasion.contact, occasion.search, occasion.domain),
           .subject = attempt.subject.empty() ? subject_of(attempt.text) : attempt.subject,
           .text = attempt.text,
           .link = occasion.link,
           .metadata = occasion.search.metadata};
-}
-
-store::TransactWrite Sender::reply_write(const Attempt& attempt) const {
-  const auto now = epoch_milliseconds(clock_.now());
-  store::Item row = store::Row()
-                        .set(kPartition, reply_partition(attempt.destination))
-                        .set(kSort, fmt::format("{}#{}", sortable_time(now), attempt.code))
-                        .set("entityType", "expectedReply")
-                        .set("search", attempt.search)
-                        .set("attempt", attempt.id.text())
-                        .set("code", attempt.code)
-                        .set(kExpires, (now + milliseconds(kReplyKept).count()) / 1000);
-  return store::Put(table_, std::move(row));
 }
 
 void Sender::write_metrics(metrics::Exposition& out) const {
@@ -263,24 +246,6 @@ void Sender::write_metrics(metrics::Exposition& out) const {
   count("sent", sent_);
   count("failed", failed_);
   count("unknown", unknown_);
-}
-
-Async<ExpectedPage> expected_replies(store::Store& store, std::string table, std::string number,
-                                     std::optional<store::Item> from) {
-  store::QueryRequest request = store::Query(std::move(table))
-                                    .partition(kPartition, reply_partition(number))
-                                    .descending()
-                                    .limit(kMostExpected)
-                                    .consistent();
-  request.options.start_key = std::move(from);
-  TABELLA_CO_ASSIGN(auto page, co_await store.query(std::move(request)));
-  ExpectedPage expected{.next = std::move(page.last_key)};
-  for (const auto& row : page.items)
-    if (const auto attempt = AttemptId::parse(store::text_of(row, "attempt")))
-      expected.replies.push_back({.search = store::text_of(row, "search"),
-                                  .attempt = *attempt,
-                                  .code = store::text_of(row, "code")});
-  co_return expected;
 }
 
 }  // namespace tabella::manhunt

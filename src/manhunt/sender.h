@@ -63,8 +63,6 @@ class Sender {
   Message message_of(const Occasion& occasion, const Attempt& attempt) const;
   // Whether what is sent on a channel can be answered on it, for all that we know.
   bool takes_replies(ChannelKind kind) const;
-  // So that a reply by text finds it.
-  store::TransactWrite reply_write(const Attempt& attempt) const;
 
   void write_metrics(metrics::Exposition& out) const;
 
@@ -87,18 +85,5 @@ class Sender {
   metrics::Counter failed_{0};
   metrics::Counter unknown_{0};
 };
-
-// Attempts that a number was last asked by, newest first.
-struct Expected {
-  std::string search;
-  AttemptId attempt;
-  std::string code;
-};
-struct ExpectedPage {
-  std::vector<Expected> replies;
-  std::optional<store::Item> next;
-};
-store::Async<ExpectedPage> expected_replies(store::Store& store, std::string table, std::string number,
-                                            std::optional<store::Item> from);
 
 }  // namespace tabella::manhunt

@@ -18,6 +18,7 @@ struct ManhuntOptions {
   std::filesystem::path providers;
   std::string email_from = "manhunt@localhost";
   std::chrono::milliseconds link_ttl = std::chrono::hours{24};
+  bool verified_only = false;
 };
 
 OptionCheck check_base_url(std::string_view text) {
@@ -40,7 +41,7 @@ struct Running {
   Running(house::House& house, const ManhuntOptions& options, SendEmail send_email)
       : table(house.table_prefix + options.table),
         base(options.url.empty() ? house.web_url : options.url),
-        domains(house.store, house.clock, house.secrets, table),
+        domains(house.store, house.clock, house.secrets, table, options.verified_only),
         contacts(house.store, table),
         providers(make(house, options, std::move(send_email))),
         sender(house.store, house.clock, providers, {.base = base, .link_ttl = options.link_ttl}, table),
@@ -57,10 +58,17 @@ struct Running {
                  .contacts = contacts,
                  .sender = sender},
                 table),
+        replies(house.store, domains, searches),
+        phones(house.store, searches),
         heartbeats(
             {.store = house.store, .clock = house.clock, .schedule = house.schedule(), .searches = searches},
             table),
         verification(house.store, house.clock, sender, table),
+        events({.clock = house.clock,
+                .schedule = house.schedule(),
+                .outbound = house.outbound,
+                .domains = domains,
+                .searches = searches}),
         runner({.store = house.store,
                 .clock = house.clock,
                 .schedule = house.schedule(),
@@ -68,7 +76,8 @@ struct Running {
                 .contacts = contacts,
                 .searches = searches,
                 .sender = sender,
-                .bundles = bundles},
+                .bundles = bundles,
+                .events = events},
                table) {}
 
   Providers make(house::House& house, const ManhuntOptions& options, SendEmail send_email) {
@@ -92,8 +101,11 @@ struct Running {
   Sender sender;
   Searches searches;
   Bundles bundles;
+  Replies replies;
+  Phones phones;
   Heartbeats heartbeats;
   Verification verification;
+  Events events;
   Runner runner;
 };
 
@@ -118,7 +130,9 @@ class ManhuntSystem final : public house::System {
              {"--manhunt-email-from", text_option(options_.email_from, "ADDRESS"), "Whom emails are from"},
              {"--manhunt-link-ttl",
               time_option(options_.link_ttl, std::chrono::minutes{1}, std::chrono::days{30}),
-              "For how long the links of messages are good"}}};
+              "For how long the links of messages are good"},
+             {"--manhunt-verified-only", switch_option(options_.verified_only),
+              "Use only methods that were verified, whatever a domain is set to"}}};
   }
   std::vector<store::TablePlan> tables(const std::string& prefix) const override {
     return {plan_manhunt_table(prefix + options_.table)};
@@ -128,11 +142,13 @@ class ManhuntSystem final : public house::System {
   void start(house::House& house) override {
     while (options_.url.ends_with('/')) options_.url.pop_back();
     running_ = std::make_unique<Running>(house, options_, send_email_());
-    api_ = std::make_unique<Api>(Api::Parts{.store = house.store,
-                                            .clock = house.clock,
+    api_ = std::make_unique<Api>(Api::Parts{.clock = house.clock,
                                             .domains = running_->domains,
                                             .contacts = running_->contacts,
                                             .searches = running_->searches,
+                                            .bundles = running_->bundles,
+                                            .replies = running_->replies,
+                                            .phones = running_->phones,
                                             .sender = running_->sender,
                                             .heartbeats = running_->heartbeats,
                                             .verification = running_->verification,
@@ -149,6 +165,7 @@ class ManhuntSystem final : public house::System {
   void write_metrics(metrics::Exposition& out) const override {
     running_->runner.write_metrics(out);
     running_->sender.write_metrics(out);
+    running_->events.write_metrics(out);
   }
 
  private:

@@ -17,14 +17,15 @@ constexpr int kDaysOfQuiet = 9;
 constexpr std::chrono::hours kLongestLate{24};
 
 bool is_used(const Method& method, const Domain& domain) {
-  return method.enabled && (method.verified || !domain.require_verification);
+  return method.enabled && (method.verified || !domain.uses_verified_only());
 }
 
 // Puts a search's rows and what is to come into one line.
 class TimelineMaker {
  public:
-  TimelineMaker(const FullSearch& search, const Domain& domain, const Directory& directory, TimePoint now)
-      : full_(search), domain_(domain), directory_(directory), now_(now) {}
+  TimelineMaker(const FullSearch& search, const Domain& domain, const Directory& directory, TimePoint now,
+                const std::optional<UsedLimits>& used)
+      : full_(search), domain_(domain), directory_(directory), now_(now), used_(used) {}
 
   Timeline make() {
     timeline_.begins = time_at(full_.search.created);
@@ -89,17 +90,21 @@ class TimelineMaker {
       at = made ? time_at(made->started) : std::max(at + method.delay, now_);
       if (!made && full_.search.low_urgency && contact != directory_.end())
         at = after_quiet_hours(contact->second.contact, at);
-      timeline_.entries.push_back(
-          {.id = id,
-           .at = at,
-           .contact = track.contact,
-           .contact_name = track.name,
-           .schedule = track.schedule,
-           .method = method.id,
-           .kind = method.kind,
-           .destination = made ? made->destination : destination_of(contact, method.id),
-           .made = made});
-      last = std::max({last, at, made ? asked(*made) : at});
+      const auto* const known = method_of(contact, method.id);
+      const auto bundled = made ? bundle_of(*made) : known ? bundle_at(*known, at) : std::nullopt;
+      timeline_.entries.push_back({.id = id,
+                                   .at = at,
+                                   .contact = track.contact,
+                                   .contact_name = track.name,
+                                   .schedule = track.schedule,
+                                   .method = method.id,
+                                   .kind = method.kind,
+                                   .destination = made    ? made->destination
+                                                  : known ? known->destination
+                                                          : std::string(),
+                                   .made = made,
+                                   .bundled = bundled});
+      last = std::max({last, at, made ? asked(*made) : bundled.value_or(at)});
     }
     return last;
   }
@@ -111,16 +116,33 @@ class TimelineMaker {
     return attempt.is_over() || is_over() || forgotten ? at : std::max(at, now_);
   }
 
-  std::string destination_of(Directory::const_iterator contact, const std::string& method) const {
-    if (contact == directory_.end()) return {};
+  const Method* method_of(Directory::const_iterator contact, const std::string& method) const {
+    if (contact == directory_.end()) return nullptr;
     const auto found = std::ranges::find(contact->second.methods, method, &Method::id);
-    return found == contact->second.methods.end() ? std::string() : found->destination;
+    return found == contact->second.methods.end() ? nullptr : &*found;
+  }
+
+  static std::optional<TimePoint> bundle_of(const Attempt& attempt) {
+    return attempt.bundle.empty() ? std::nullopt : std::optional(time_at(attempt.bundle_due));
+  }
+
+  // Counts an attempt that is to come. Those that were made are in `used_`, which is of now.
+  std::optional<TimePoint> bundle_at(const Method& method, TimePoint at) {
+    if (!used_ || method.limit.count == 0) return std::nullopt;
+    const auto window = method.limit.window_of(at);
+    auto [counted, is_new] = counted_.try_emplace({method.id, window}, 0);
+    if (is_new && window == method.limit.window_of(now_))
+      if (const auto used = used_->find(method.id); used != used_->end()) counted->second = used->second;
+    if (++counted->second <= method.limit.count) return std::nullopt;
+    return method.limit.bundle_due(window);
   }
 
   const FullSearch& full_;
   const Domain& domain_;
   const Directory& directory_;
   const TimePoint now_;
+  const std::optional<UsedLimits>& used_;
+  std::map<std::pair<std::string, int64_t>, int64_t> counted_;  // attempts, by method and window
   Timeline timeline_;
 };
 
@@ -192,8 +214,8 @@ TimePoint after_quiet_hours(const Contact& contact, TimePoint time) {
 }
 
 Timeline timeline_of(const FullSearch& search, const Domain& domain, const Directory& directory,
-                     TimePoint now) {
-  return TimelineMaker(search, domain, directory, now).make();
+                     TimePoint now, const std::optional<UsedLimits>& used) {
+  return TimelineMaker(search, domain, directory, now, used).make();
 }
 
 }  // namespace tabella::manhunt

@@ -43,6 +43,8 @@ struct TimelineEntry {
   ChannelKind kind = ChannelKind::phone;
   std::string destination;
   const Attempt* made = nullptr;  // nothing: it is to come. Borrowed from the search.
+  // It is beyond its method's limit, and comes with others then.
+  std::optional<TimePoint> bundled = {};
 };
 struct Timeline {
   TimePoint begins;
@@ -50,9 +52,13 @@ struct Timeline {
   std::vector<TimePoint> rounds;       // when each is over, if nobody answers
   TimePoint ends;                      // when the search fails then
 };
+// How many attempts count against the limits of methods in their windows of now, by the methods' ids.
+using UsedLimits = std::map<std::string, int64_t>;
+
 // With what is known now of what is to come; what is late comes at `now`. Who has declined is left out.
+// Without `used` it is as if methods had no limits.
 Timeline timeline_of(const FullSearch& search, const Domain& domain, const Directory& directory,
-                     TimePoint now);
+                     TimePoint now, const std::optional<UsedLimits>& used = {});
 
 // Drawings.
 std::string draw_text(const Timeline& timeline, const Search& search, TimePoint now);

@@ -131,9 +131,10 @@ std::string say_twiml(std::string_view text, std::string_view language) {
                      say_tag(text, language));
 }
 
+// A message without a text would be an error.
 std::string reply_twiml(std::string_view text) {
-  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response><Message>{}</Message></Response>",
-                     xml_text(text));
+  const auto message = text.empty() ? "" : fmt::format("<Message>{}</Message>", xml_text(text));
+  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response>{}</Response>", message);
 }
 
 Sent sent_by_http(const std::expected<net::OutboundReply, net::OutboundError>& reply) {
@@ -147,8 +148,7 @@ Sent sent_by_http(const std::expected<net::OutboundReply, net::OutboundError>& r
     int64_t seconds = 1;
     const auto header = reply->header("retry-after");
     std::from_chars(header.data(), header.data() + header.size(), seconds);
-    sent.retry_after = std::clamp<std::chrono::milliseconds>(std::chrono::seconds(seconds),
-                                                             std::chrono::seconds(1), kMostRetryAfter);
+    sent.retry_after = std::chrono::seconds(std::clamp<int64_t>(seconds, 1, kMostRetryAfter.count()));
   }
   return sent;
 }

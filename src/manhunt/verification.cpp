@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/ids.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "store/conditional.h"
 
 namespace tabella::manhunt {
@@ -18,6 +19,7 @@ constexpr std::chrono::seconds kBetweenCodes{30};
 constexpr int64_t kMostGuesses = 5;
 constexpr std::chrono::minutes kWindow{15};
 constexpr int64_t kMostInWindow = 5;
+constexpr int64_t kMostOfAllDomains = 10;
 
 std::string make_code() {
   uint64_t number = 0;
@@ -29,34 +31,39 @@ std::string code_hash(const Method& method, std::string_view code) {
   return to_hex(sha256(fmt::format("{}|{}|{}", method.id, method.destination, code)));
 }
 
-Message alone(const Domain& domain, const Contact& contact, const Method& method, std::string text) {
-  const auto language = !contact.language.empty() ? contact.language : domain.language;
+Message alone(const Domain& domain, const Contact& contact, const Method& method, const std::string& text) {
+  const auto said = domain.title.empty() ? text : fmt::format("{}: {}", domain.title, text);
   return {.id = make_uuid(),
           .domain = domain.name,
           .kind = method.kind,
           .destination = method.destination,
           .contact_name = contact.name,
-          .language = language,
-          .subject = domain.title.empty() ? text : fmt::format("{}: {}", domain.title, text),
-          .text = domain.title.empty() ? text : fmt::format("{}: {}", domain.title, text)};
+          .language = language_of(contact, Search{}, domain),
+          .subject = said,
+          .text = said};
 }
 
 const Phrases& words_for(const Domain& domain, const Contact& contact) {
-  return phrases(contact.language.empty() ? domain.language : contact.language);
+  return phrases(language_of(contact, Search{}, domain));
 }
 
 }  // namespace
 
+// Who has keys of many domains is bounded as well.
 Async<bool> Verification::may_send(const Domain& domain, const Method& method) {
-  const auto window = epoch_milliseconds(clock_.now()) / std::chrono::milliseconds(kWindow).count();
-  store::Update update(table_,
-                       store::Row()
-                           .set(kPartition, fmt::format("rate#to#{}#{}", domain.name, method.destination))
-                           .set(kSort, fmt::format("{:020}", window)));
-  update.add("count", 1)
-      .set(kExpires, (window + 2) * std::chrono::seconds(kWindow).count())
-      .when(store::absent("count") || store::less("count", kMostInWindow));
-  co_return store::was_made(co_await store_.update_item(std::move(update)));
+  const auto to = lower(method.destination);
+  for (const auto& [counted, most] : {std::pair(fmt::format("rate#to#{}#{}", domain.name, to), kMostInWindow),
+                                      std::pair(fmt::format("rate#to##{}", to), kMostOfAllDomains)}) {
+    const auto window = epoch_milliseconds(clock_.now()) / std::chrono::milliseconds(kWindow).count();
+    store::Update update(table_,
+                         store::Row().set(kPartition, counted).set(kSort, fmt::format("{:020}", window)));
+    update.add("count", 1)
+        .set(kExpires, (window + 2) * std::chrono::seconds(kWindow).count())
+        .when(store::absent("count") || store::less("count", most));
+    TABELLA_CO_ASSIGN(const bool may, store::was_made(co_await store_.update_item(std::move(update))));
+    if (!may) co_return false;
+  }
+  co_return true;
 }
 
 Async<std::optional<Sent>> Verification::begin(const Domain& domain, const Contact& contact,

@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kMostText = 4'000;
 constexpr size_t kMostSubject = 300;
+constexpr size_t kMostRenderingSteps =
+    20'000;  // of a template; a search has many attempts, and they share a thread
 constexpr size_t kMostSummaryOfText = 1'000;
 constexpr std::string_view kReserved[] = {"contact", "search", "domain", "link", "code"};
 
@@ -119,7 +121,7 @@ std::string render(const std::string& text, JsonValue data, size_t most, Said& s
     said.problem = parsed.error().message;
     return {};
   }
-  auto rendered = parsed->render_with_gaps(data, most);
+  auto rendered = parsed->render_with_gaps(data, most, kMostRenderingSteps);
   for (auto& name : rendered.missing)
     if (std::ranges::find(said.missing, name) == said.missing.end()) said.missing.push_back(std::move(name));
   if (!rendered.problem.empty()) said.problem = std::move(rendered.problem);
@@ -150,9 +152,8 @@ void say_as_usual(const Occasion& occasion, std::string_view summary, Said& said
 
 }  // namespace
 
-std::string language_of(const Occasion& occasion) {
-  for (const auto* language :
-       {&occasion.contact.language, &occasion.search.language, &occasion.domain.language})
+std::string language_of(const Contact& contact, const Search& search, const Domain& domain) {
+  for (const auto* language : {&contact.language, &search.language, &domain.language})
     if (!language->empty()) return *language;
   return "en";
 }
@@ -162,6 +163,10 @@ std::string subject_of(std::string_view text) {
 }
 
 const Phrases& phrases(std::string_view language) { return words_of(language).phrases; }
+
+std::string_view outcome_phrase(const Phrases& words, bool accept, bool won) {
+  return !won ? words.over : accept ? words.accepted : words.declined;
+}
 
 std::string summary_of(const Search& search) {
   JsonDocument document;
@@ -180,7 +185,7 @@ std::string problem_with_template(std::string_view text) {
 }
 
 Said say(const Occasion& occasion) {
-  Said said{.language = language_of(occasion)};
+  Said said{.language = language_of(occasion.contact, occasion.search, occasion.domain)};
   const auto* own = own_wording(occasion.domain, occasion.kind, said.language);
   if (own) {
     const auto json = data_of(occasion);
@@ -200,7 +205,7 @@ Said say(const Occasion& occasion) {
 }
 
 Said say_bundle(const Occasion& first, const std::vector<std::string>& summaries) {
-  Said said{.language = language_of(first)};
+  Said said{.language = language_of(first.contact, first.search, first.domain)};
   const auto& words = words_of(said.language);
   auto summary = fmt::format("{} {}", summaries.size(), words.several);
   for (const auto& each : summaries) {

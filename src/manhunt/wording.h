@@ -30,7 +30,9 @@ struct Occasion {
   bool replies = true;  // whether it can be answered by a text at all
 };
 Said say(const Occasion& occasion);
-std::string language_of(const Occasion& occasion);
+
+// The contact's, the search's or the domain's, and otherwise English.
+std::string language_of(const Contact& contact, const Search& search, const Domain& domain);
 
 // Of what has none: its first line.
 std::string subject_of(std::string_view text);
@@ -51,6 +53,8 @@ struct Phrases {
   std::string_view decline;
 };
 const Phrases& phrases(std::string_view language);
+// What somebody is told who has answered; `won`: it counts.
+std::string_view outcome_phrase(const Phrases& words, bool accept, bool won);
 
 // A search in a line: its summary, or what there is.
 std::string summary_of(const Search& search);

@@ -135,6 +135,14 @@ store::TransactWrite Schedule::put_write(const Timer& timer) const {
 }
 
 Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
+  return change_time(std::move(id), at, exists("due"));
+}
+
+Async<bool> Schedule::reschedule_waiting(std::string id, TimePoint at) {
+  return change_time(std::move(id), at, exists("due") && absent("owner"));
+}
+
+Async<bool> Schedule::change_time(std::string id, TimePoint at, store::Condition condition) {
   const auto nonce = make_uuid();
   auto changed = co_await store_.update_item(change(options_.table, id)
                                                  .set("due", epoch_milliseconds(at))
@@ -142,7 +150,7 @@ Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
                                                  .set("nonce", nonce)
                                                  .set("attempt", 0)
                                                  .remove("owner")
-                                                 .when(exists("due") && differs("nonce", nonce)));
+                                                 .when(std::move(condition) && differs("nonce", nonce)));
   expect(id, at);
   if (changed) co_return true;
   const auto& error = changed.error();

@@ -33,6 +33,10 @@
 #include "store/store.h"
 #include "store/transactions.h"
 
+namespace tabella::store {
+class Condition;
+}
+
 namespace tabella::schedule {
 
 struct Firing {
@@ -91,6 +95,8 @@ class Schedule {
   void was_set(const Timer& timer) { expect(timer.id, timer.at); }
   // False if there is no such timer, or it has fired. One that is being handled fires again at its new time.
   store::Async<bool> reschedule(std::string id, TimePoint at);
+  // Leaves one alone that is being handled.
+  store::Async<bool> reschedule_waiting(std::string id, TimePoint at);
   store::Async<Cancelled> cancel(std::string id);
 
   // Fires what is due until stop(). A store that fails meanwhile is tried again. Not to be cancelled: stop()
@@ -149,6 +155,7 @@ class Schedule {
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
   store::Async<std::optional<ClaimedRow>> claim(const DueRow& row, const std::string& owner);
   boost::asio::awaitable<bool> handle(const ClaimedRow& row);
+  store::Async<bool> change_time(std::string id, TimePoint at, store::Condition condition);
   store::Async<std::optional<item::Item>> row_behind(const store::Error& failed_condition,
                                                      const std::string& id);
   store::Async<void> finish(const std::string& id, const std::string& owner);

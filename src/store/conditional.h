@@ -32,6 +32,14 @@ inline bool lost_a_race(const Error& error) {
          });
 }
 
+// It can never be made, whoever tries it again.
+inline bool is_invalid(const Error& error) {
+  return error.code == ErrorCode::validation ||
+         std::ranges::any_of(error.reasons, [](const CancellationReason& reason) {
+           return reason.code == "ValidationError";
+         });
+}
+
 // Whether a change was made; that its condition failed is no error.
 inline Result<bool> was_made(Result<WriteResult> changed) {
   if (changed) return true;

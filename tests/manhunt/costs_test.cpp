@@ -80,12 +80,13 @@ TEST_F(ManhuntFixture, RowsOfOtherProgramsThatSayTooLittleFail) {
     row.set(kSort, kSearchSort).set("entityType", "search").set("status", "active").set("domain", "shop");
     EXPECT_TRUE(run(engine_.put_item(store::Put("manhunt", row))));
   };
-  put(store::Row().set(kPartition, "s1").set("repeat", 1'000'000'000).set("steps", "[]"));
-  handle(*run(searches_.find("s1")).value());
-  EXPECT_EQ(run(searches_.find("s1")).value()->status, Status::failed);
-  put(store::Row().set(kPartition, "s2").set("contact", "cann").set("repeat", -1).set("steps", "{"));
-  handle(*run(searches_.find("s2")).value());
-  EXPECT_EQ(run(searches_.find_full("s2")).value()->steps.size(), 1u) << "its contact is asked, as usual";
+  const auto first = make_id('s'), second = make_id('s');
+  put(store::Row().set(kPartition, first).set("repeat", 1'000'000'000).set("steps", "[]"));
+  handle(*run(searches_.find(first)).value());
+  EXPECT_EQ(run(searches_.find(first)).value()->status, Status::failed);
+  put(store::Row().set(kPartition, second).set("contact", "cann").set("repeat", -1).set("steps", "{"));
+  handle(*run(searches_.find(second)).value());
+  EXPECT_EQ(run(searches_.find_full(second)).value()->steps.size(), 1u) << "its contact is asked, as usual";
 }
 
 TEST_F(ManhuntFixture, ARecordOfASearchThatHasEndedStartsNothing) {

@@ -50,7 +50,7 @@ class ManhuntFixture : public testing::Test {
     EXPECT_TRUE(run(contacts_.create(ann)));
   }
 
-  // How many requests of which kind the call makes: "query query" or "read write".
+  // How many reads and writes the call makes.
   template <class Call>
   std::pair<int, int> requests_of(Call call) {
     int reads = 0, writes = 0;
@@ -91,7 +91,7 @@ class ManhuntFixture : public testing::Test {
       clock_,
       {.table = "timers", .busy_poll = std::chrono::milliseconds{5}, .poll = std::chrono::milliseconds{5}}};
   access::Secrets secrets_;
-  Domains domains_{store_, clock_, secrets_, "manhunt"};
+  Domains domains_{store_, clock_, secrets_, "manhunt", false};
   Contacts contacts_{store_, "manhunt"};
   Providers providers_;
   Recorder* recorder_ = nullptr;
@@ -106,6 +106,12 @@ class ManhuntFixture : public testing::Test {
                     .contacts = contacts_,
                     .sender = sender_},
                    "manhunt"};
+  net::Outbound outbound_{{}};
+  Events events_{{.clock = clock_,
+                  .schedule = schedule_,
+                  .outbound = outbound_,
+                  .domains = domains_,
+                  .searches = searches_}};
   Runner runner_{{.store = store_,
                   .clock = clock_,
                   .schedule = schedule_,
@@ -113,7 +119,8 @@ class ManhuntFixture : public testing::Test {
                   .contacts = contacts_,
                   .searches = searches_,
                   .sender = sender_,
-                  .bundles = bundles_},
+                  .bundles = bundles_,
+                  .events = events_},
                  "manhunt"};
 };
 

@@ -119,6 +119,23 @@ TEST_F(SearchesTest, OneThatWaitsForItsBundleIsNotOverBeforeIt) {
   EXPECT_EQ(full(search).attempts.at(0).state, AttemptState::sent);
 }
 
+TEST_F(SearchesTest, AnAttemptThatIsTriedAgainIsCountedOnce) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 2, .per = minutes(15)});
+  open({.contact = "cbob"});
+  bool refused = false;
+  store_.decide([&](test::FaultyStore::Call call) {
+    if (!call.writes || call.number != 1) return test::Fault::none;  // 0 has counted it
+    refused = true;
+    return test::Fault::refuse;
+  });
+  until([&] { return refused; });
+  asked_at("2026-11-18T09:01:00Z", 1);
+  const auto second = open({.contact = "cbob"});
+  until([&] { return !full(second).attempts.empty(); });
+  EXPECT_EQ(full(second).attempts.at(0).state, AttemptState::sent) << "it is within the limit";
+}
+
 TEST_F(SearchesTest, MoreThanOneMessageTakesComeAsSeveral) {
   move_to("2026-11-18T09:00:00Z");
   contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});

@@ -53,6 +53,7 @@ class Strangers(unittest.TestCase):
         yield "GET", "/policies/oncall", None
         yield "GET", "/policies/oncall/searches", None
         yield "PUT", "/policies/oncall", {"steps": [{"wait": "1m", "targets": [{"contact": self.eve["id"]}]}]}
+        yield "POST", "/policies/oncall/routing-key", None
         yield "DELETE", "/policies/oncall", None
         yield "GET", "/maintenance", None
         yield "GET", "/maintenance/move", None
@@ -182,6 +183,10 @@ class Strangers(unittest.TestCase):
         for text in seen:
             self.assertNotIn(link, text)
         self.assertEqual(self.ask("GET", link, None, {})[0].status, 200)
+        # With a routing key one could end searches.
+        for path in ("/policies", "/policies/oncall"):
+            self.assertNotIn(self.routing_key.encode(), self.ask("GET", "/manhunt/shop" + path, None, self.reader)[1])
+            self.assertIn(self.routing_key.encode(), self.ask("GET", "/manhunt/shop" + path, None, self.key)[1])
 
     def test_another_domain_has_none_of_it(self):
         """With its own key, in its own place, by the names and ids of `shop`."""

@@ -1,0 +1,124 @@
+#include "manhunt/replies.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "base/utf8.h"
+#include "manhunt/wording.h"
+#include "store/batches.h"
+
+namespace tabella::manhunt {
+
+using store::Async;
+
+namespace {
+
+constexpr std::chrono::hours kReplyKept{24 * 7};
+constexpr int64_t kMostCandidates = 200;
+constexpr size_t kMostHints = 3;
+constexpr size_t kMostSummaryOfHint = 60;
+
+std::string reply_partition(std::string_view number) { return fmt::format("reply#{}", number); }
+
+struct Reply {
+  std::optional<bool> accept;
+  std::string code;  // empty: none was given
+};
+
+Reply read_reply(std::string_view text) {
+  const auto shown = printable(text);
+  const auto words = std::string_view(trim(shown));
+  const auto blank = words.find(' ');
+  Reply reply{.accept = meaning_of(words.substr(0, blank))};
+  if (blank != std::string_view::npos) reply.code = upper(trim(words.substr(blank + 1)));
+  return reply;
+}
+
+bool is_active(const Search& search) { return search.status == Status::active; }
+
+}  // namespace
+
+std::optional<bool> meaning_of(std::string_view text) {
+  constexpr std::array<std::string_view, 10> kAccepts{"1",      "yes", "y",  "ok", "ack",
+                                                      "accept", "si",  "sì", "ja", "oui"};
+  constexpr std::array<std::string_view, 6> kDeclines{"2", "no", "n", "decline", "nein", "non"};
+  const auto word = lower(trim(text));
+  if (std::ranges::find(kAccepts, word) != kAccepts.end()) return true;
+  if (std::ranges::find(kDeclines, word) != kDeclines.end()) return false;
+  return std::nullopt;
+}
+
+store::TransactWrite reply_row_write(const std::string& table, const Attempt& attempt, TimePoint now) {
+  const auto sent = epoch_milliseconds(now);
+  store::Item row =
+      store::Row()
+          .set(kPartition, reply_partition(attempt.destination))
+          .set(kSort, fmt::format("{}#{}", sortable_time(sent), attempt.code))
+          .set("entityType", "expectedReply")
+          .set("search", attempt.search)
+          .set("attempt", attempt.id.text())
+          .set("code", attempt.code)
+          .set(kExpires,
+               std::chrono::ceil<std::chrono::seconds>((now + kReplyKept).time_since_epoch()).count());
+  return store::Put(table, std::move(row));
+}
+
+Async<Replies::Candidates> Replies::candidates_of(const std::string& number) {
+  TABELLA_CO_ASSIGN(const auto page, co_await store_.query(store::Query(searches_.table())
+                                                               .partition(kPartition, reply_partition(number))
+                                                               .descending()
+                                                               .limit(kMostCandidates)
+                                                               .consistent()));
+  std::vector<std::string> ids;
+  for (const auto& row : page.items) ids.push_back(store::text_of(row, "search"));
+  TABELLA_CO_ASSIGN(const auto searches, co_await searches_.find_all(std::move(ids)));
+  Candidates candidates{.complete = !page.last_key};
+  for (const auto& row : page.items) {
+    const auto search = searches.find(store::text_of(row, "search"));
+    const auto attempt = AttemptId::parse(store::text_of(row, "attempt"));
+    if (search != searches.end() && attempt)
+      candidates.all.push_back(
+          {.search = search->second, .attempt = *attempt, .code = store::text_of(row, "code")});
+  }
+  co_return candidates;
+}
+
+Async<std::string> Replies::take(std::string number, std::string text) {
+  const auto reply = read_reply(text);
+  TABELLA_CO_ASSIGN(const auto candidates, co_await candidates_of(number));
+  const auto& all = candidates.all;
+  if (all.empty()) co_return std::string();
+  if (reply.accept && !reply.code.empty()) {
+    const auto named = std::ranges::find(all, reply.code, &Candidate::code);
+    if (named != all.end()) co_return co_await answer(*named, *reply.accept, number);
+  }
+  std::vector<const Candidate*> open;
+  for (const auto& each : all)
+    if (is_active(each.search)) open.push_back(&each);
+  const bool is_bare = reply.accept && reply.code.empty();
+  const bool of_one_domain = std::ranges::all_of(
+      open, [&](const Candidate* each) { return each->search.domain == all.front().search.domain; });
+  const bool is_clear = is_active(all.front().search) && of_one_domain && candidates.complete;
+  if (is_bare && (is_clear || open.empty())) co_return co_await answer(all.front(), *reply.accept, number);
+  std::string hint;
+  for (const auto* each : std::span(open).first(std::min(open.size(), kMostHints)))
+    hint += fmt::format("{}1 {}, 2 {}: {}", hint.empty() ? "" : "\n", each->code, each->code,
+                        utf8_front(summary_of(each->search), kMostSummaryOfHint));
+  co_return hint;
+}
+
+Async<std::string> Replies::answer(const Candidate& candidate, bool accept, const std::string& number) {
+  const auto& search = candidate.search;
+  TABELLA_CO_ASSIGN(const auto domain, co_await domains_.find(search.domain));
+  TABELLA_CO_ASSIGN(
+      const auto ended,
+      co_await searches_.answer(
+          search.id, {.accept = accept, .attempt = candidate.attempt, .how = "text", .by = number}));
+  const auto& words = phrases(language_of(Contact{}, search, *domain));
+  co_return std::string(outcome_phrase(words, accept, ended && ended->won));
+}
+
+}  // namespace tabella::manhunt

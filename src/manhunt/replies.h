@@ -1,0 +1,53 @@
+// What people answer by text. Each text that can be answered leaves a row under the number that it went to;
+// what comes from that number is held against those.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "manhunt/domains.h"
+#include "manhunt/model.h"
+#include "manhunt/searches.h"
+#include "store/store.h"
+
+namespace tabella::manhunt {
+
+// What was meant by a digit or a word: true accepts, false declines. Nothing: neither.
+std::optional<bool> meaning_of(std::string_view text);
+
+// The row of a text that is about to go out, as a write of the transaction that begins it.
+store::TransactWrite reply_row_write(const std::string& table, const Attempt& attempt, TimePoint now);
+
+// Thread-safe.
+class Replies {
+ public:
+  Replies(store::Store& store, Domains& domains, Searches& searches)
+      : store_(store), domains_(domains), searches_(searches) {}
+
+  // "1", or "1 K7QD" where several could be meant: without its code the latest is, if that is still open and
+  // no other domain's is. What is to be said to that; to what is neither an answer nor could be one, nothing:
+  // it may be a program that answers everything.
+  store::Async<std::string> take(std::string number, std::string text);
+
+ private:
+  // A text that was answered, or might be.
+  struct Candidate {
+    Search search;
+    AttemptId attempt;
+    std::string code;
+  };
+  struct Candidates {
+    std::vector<Candidate> all;  // newest first
+    bool complete = false;       // there are no others
+  };
+  store::Async<Candidates> candidates_of(const std::string& number);
+  store::Async<std::string> answer(const Candidate& candidate, bool accept, const std::string& number);
+
+  store::Store& store_;
+  Domains& domains_;
+  Searches& searches_;
+};
+
+}  // namespace tabella::manhunt
