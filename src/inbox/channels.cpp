@@ -46,7 +46,7 @@ std::string email_text(item::ValueView message, const std::string& link_base) {
 }  // namespace
 
 Channels::Channels(Parts parts, SendEmail send_email)
-    : parts_(parts), send_email_(std::move(send_email)), places_(kMostCalls) {
+    : parts_(parts), send_email_(std::move(send_email)), places_(parts_.schedule, parts_.clock, kMostCalls) {
   for (const auto channel : {Channel::email, Channel::webhook})
     parts_.schedule.on(Posts::timer_kind(channel),
                        [this](const schedule::Firing& firing) { return fire(firing); });
@@ -67,7 +67,7 @@ awaitable<void> Channels::fire(const schedule::Firing& firing) {
   const auto wanted = co_await is_wanted(sending);
   if (!wanted) throw std::runtime_error(wanted.error().message);
   if (!*wanted) co_return;
-  const auto sent = co_await send(sending, firing.timer.at);
+  const auto sent = co_await send(sending, firing);
   if (!sent) throw std::runtime_error(sent.error().message);
 }
 
@@ -89,9 +89,9 @@ Async<bool> Channels::is_wanted(const Sending& sending) {
   co_return plan->after.count() == 0 || !dealt_with;
 }
 
-Async<void> Channels::send(const Sending& sending, TimePoint since) {
+Async<void> Channels::send(const Sending& sending, const schedule::Firing& firing) {
   if (sending.channel == Channel::email) co_return co_await email(sending);
-  co_return co_await call_webhook(sending, since);
+  co_return co_await call_webhook(sending, firing);
 }
 
 Async<void> Channels::email(const Sending& sending) {
@@ -130,12 +130,14 @@ Async<void> Channels::email(const Sending& sending) {
   co_return store::Result<void>();
 }
 
-Async<void> Channels::call_webhook(const Sending& sending, TimePoint since) {
+Async<void> Channels::call_webhook(const Sending& sending, const schedule::Firing& firing) {
   const auto& settings = sending.rules.inbox.webhook;
   if (!settings) {
     ++dropped_;
     co_return store::Result<void>();
   }
+  TABELLA_CO_ASSIGN(const auto place, co_await places_.take(firing, sending.place.tenant));
+  if (!place) co_return store::Result<void>();
   const auto& content = sending.post.content;
   std::string body;
   {
@@ -151,8 +153,6 @@ Async<void> Channels::call_webhook(const Sending& sending, TimePoint since) {
     object.string("created", time_text(time_of_id(content.id)));
     append_plain_json(object.key("message"), item::ValueView(std::string_view(content.message)));
   }
-  const auto place = places_.take(sending.place.tenant);
-  if (!place) co_return store::fail(store::ErrorCode::unavailable, "the webhook has enough to do");
   TABELLA_CO_ASSIGN(const auto secret, co_await parts_.keys.secret(sending.place.tenant));
   const auto id = fmt::format("{}-{}", content.id, sending.user.empty() ? "$public" : sending.user);
   const auto failure = co_await webhook::call(
@@ -161,7 +161,7 @@ Async<void> Channels::call_webhook(const Sending& sending, TimePoint since) {
     ++sent_;
     co_return store::Result<void>();
   }
-  if (failure->final || parts_.clock.now() - since > kGiveUp) {
+  if (failure->final || parts_.clock.now() - firing.timer.at > kGiveUp) {
     ++dropped_;
     log::warning("message {} is not taken by the webhook of {}: {}", content.id, sending.place.tenant,
                  failure->why);

@@ -53,9 +53,9 @@ class Channels {
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
   store::Async<bool> is_wanted(const Sending& sending);
   // Errors are tried again.
-  store::Async<void> send(const Sending& sending, TimePoint since);
+  store::Async<void> send(const Sending& sending, const schedule::Firing& firing);
   store::Async<void> email(const Sending& sending);
-  store::Async<void> call_webhook(const Sending& sending, TimePoint since);
+  store::Async<void> call_webhook(const Sending& sending, const schedule::Firing& firing);
 
   const Parts parts_;
   const SendEmail send_email_;

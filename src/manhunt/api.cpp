@@ -86,7 +86,9 @@ std::optional<std::string> Api::name_in(Call& call, const char* what) {
 }
 
 awaitable<std::optional<DomainView>> Api::view_of(Call& call, const std::string& domain) {
-  auto view = co_await parts_.domains.read(domain);
+  // Who only looks is shown what is two seconds old at most; who changes something, what is there now.
+  auto view = call.request.method == "GET" ? co_await parts_.domains.find(domain)
+                                           : co_await parts_.domains.read(domain);
   if (view) co_return std::move(*view);
   house::refuse(call, view.error());
   co_return std::nullopt;

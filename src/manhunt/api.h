@@ -128,10 +128,13 @@ class Api {
   Task list_policy_searches(Call& call);
   Task show_search(Call& call);
   Task cancel_search(Call& call);
+  Task resolve_search(Call& call);
   Task respond(Call& call);
   Task dry_run(Call& call);
   Task timeline(Call& call);
   Task answer_list(Call& call, std::string list, const std::string& domain);
+  void write_timeline(Call& call, const FullSearch& full, const Domain& domain, const Directory& directory,
+                      const UsedLimits& used, bool with_texts) const;
   Task answer_timeline(Call& call, const FullSearch& full, bool with_texts);
   Maybe<FullSearch> search_of(Call& call, const std::string& domain);
   Maybe<OpenRequest> read_open_request(Call& call, const std::string& domain);
@@ -145,6 +148,10 @@ class Api {
   Task call_callback(Call& call);
   Task status_callback(Call& call);
   Task text_callback(Call& call);
+  struct Asked;
+  Maybe<Asked> asked(Call& call);
+  boost::asio::awaitable<store::Result<std::optional<std::string>>> press(const Asked& asked,
+                                                                          std::string_view digits);
   struct Linked;
   Maybe<Linked> linked(Call& call);
   using Form = std::map<std::string, std::string, std::less<>>;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "base/xml.h"
 #include "manhunt/api.h"
 #include "manhunt/http_provider.h"
 #include "manhunt/json.h"
@@ -267,32 +268,73 @@ std::optional<Api::Form> Api::signed_form(Call& call) const {
   return std::nullopt;
 }
 
-awaitable<void> Api::call_callback(Call& call) {
-  const auto form = signed_form(call);
-  if (!form) co_return;
+// The attempt that a callback's address names, with what it was asked in. Nothing: that was answered.
+struct Api::Asked {
+  Search search;
+  Attempt attempt;
+  std::string language;
+};
+
+awaitable<std::optional<Api::Asked>> Api::asked(Call& call) {
   const auto id = AttemptId::parse(call.text("attempt"));
-  const auto full = co_await parts_.searches.find_full(call.text("search"));
-  if (!full) co_return house::refuse(call, full.error());
-  if (!*full || !id) co_return call.refuse(404, "there is no such attempt");
-  const auto attempt = std::ranges::find((*full)->attempts, *id, &Attempt::id);
-  if (attempt == (*full)->attempts.end()) co_return call.refuse(404, "there is no such attempt");
-  const auto domain = co_await parts_.domains.find((*full)->search.domain);
-  const auto contact = co_await parts_.contacts.find((*full)->search.domain, attempt->contact);
-  if (!domain || !contact) co_return house::refuse(call, domain ? contact.error() : domain.error());
-  const auto language = language_of(contact->value_or(Contact{}), (*full)->search, **domain);
-  const auto& words = phrases(language);
-  const auto digits = form->find("Digits");
-  const auto meaning = meaning_of(digits == form->end() ? "" : digits->second);
-  if (!meaning) {
-    // Another digit: once more.
-    const Message again{.search = (*full)->search.id, .language = language, .text = attempt->text};
-    co_return answer_twiml(
-        call, call_twiml(again, fmt::format("{}{}", parts_.base, callback_target(call.request.target))));
+  auto search = co_await parts_.searches.find(call.text("search"));
+  auto attempt = search && *search && id ? co_await parts_.searches.find_attempt((*search)->id, *id)
+                                         : store::Result<std::optional<Attempt>>(std::nullopt);
+  if (!search || !attempt) {
+    house::refuse(call, search ? attempt.error() : search.error());
+    co_return std::nullopt;
   }
-  const auto ended = co_await parts_.searches.answer(
-      (*full)->search.id, {.accept = *meaning, .attempt = id, .how = "phone", .by = attempt->contact_name});
-  if (!ended) co_return house::refuse(call, ended.error());
-  answer_twiml(call, say_twiml(outcome_phrase(words, *meaning, *ended && (*ended)->won), language));
+  if (!*attempt) {
+    call.refuse(404, "there is no such attempt");
+    co_return std::nullopt;
+  }
+  const auto domain = co_await parts_.domains.find((*search)->domain);
+  const auto contact = co_await parts_.contacts.find((*search)->domain, (*attempt)->contact);
+  if (!domain || !contact) {
+    house::refuse(call, domain ? contact.error() : domain.error());
+    co_return std::nullopt;
+  }
+  auto language = language_of(contact->value_or(Contact{}), **search, **domain);
+  co_return Asked{
+      .search = std::move(**search), .attempt = std::move(**attempt), .language = std::move(language)};
+}
+
+// What is said to somebody who has pressed that; nothing: it means nothing.
+awaitable<store::Result<std::optional<std::string>>> Api::press(const Asked& asked, std::string_view digits) {
+  const auto meaning = meaning_of(digits);
+  if (!meaning) co_return std::nullopt;
+  TABELLA_CO_ASSIGN(const auto ended,
+                    co_await parts_.searches.answer(asked.search.id, {.accept = *meaning,
+                                                                      .attempt = asked.attempt.id,
+                                                                      .how = "phone",
+                                                                      .by = asked.attempt.contact_name}));
+  co_return std::string(outcome_phrase(phrases(asked.language), *meaning, ended && ended->won));
+}
+
+// What was pressed, as Twilio has it, or as the file with the providers says for another.
+awaitable<void> Api::call_callback(Call& call) {
+  const auto* const other = find_http_provider(parts_.providers, call.path("provider"));
+  std::string digits;
+  if (other) {
+    auto reply = other->read_reply(ChannelKind::phone, call.request, call.text("key"));
+    if (!reply) co_return call.refuse(reply.error().status, reply.error().message);
+    digits = std::move(reply->text);
+  } else {
+    const auto form = signed_form(call);
+    if (!form) co_return;
+    if (const auto pressed = form->find("Digits"); pressed != form->end()) digits = pressed->second;
+  }
+  const auto asked = co_await this->asked(call);
+  if (!asked) co_return;
+  const auto said = co_await press(*asked, digits);
+  if (!said) co_return house::refuse(call, said.error());
+  // Another digit: once more.
+  if (other)
+    co_return JsonObjectWriter(call.answer_json()).string("say", said->value_or(asked->attempt.text));
+  if (*said) co_return answer_twiml(call, say_twiml(**said, asked->language));
+  const Message again{.search = asked->search.id, .language = asked->language, .text = asked->attempt.text};
+  answer_twiml(call,
+               call_twiml(again, fmt::format("{}{}", parts_.base, callback_target(call.request.target))));
 }
 
 awaitable<void> Api::status_callback(Call& call) {
@@ -312,7 +354,7 @@ awaitable<void> Api::status_callback(Call& call) {
 // A person's text, as Twilio has it, or as the file with the providers says for another.
 awaitable<void> Api::text_callback(Call& call) {
   if (const auto* const other = find_http_provider(parts_.providers, call.path("provider"))) {
-    const auto reply = other->read_reply(call.request, call.text("key"));
+    const auto reply = other->read_reply(ChannelKind::text, call.request, call.text("key"));
     if (!reply) co_return call.refuse(reply.error().status, reply.error().message);
     const auto answer = co_await parts_.replies.take(reply->from, reply->text);
     if (!answer) co_return house::refuse(call, answer.error());

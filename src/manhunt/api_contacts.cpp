@@ -24,7 +24,6 @@ constexpr const char* kMethodExample =
 constexpr const char* kTooMany = "enough was sent to this destination for now: wait a while";
 constexpr size_t kMostContactName = 200;
 constexpr int64_t kMostOrder = 1'000'000;
-constexpr milliseconds kLongestDelay = std::chrono::days{30};
 constexpr milliseconds kLongestLimit = std::chrono::days{1};
 
 void write_method(std::string& out, const Method& method) {
@@ -179,7 +178,7 @@ std::optional<Method> Api::read_method(Call& call, JsonValue json, Method method
       method.destination = text;
     } else if (name == "delay") {
       const auto delay = parse_duration(text);
-      if (!delay || *delay > kLongestDelay) call.refuse(400, "delay: expected a time as in 10m, up to 30d");
+      if (!delay || *delay > kLongestWait) call.refuse(400, "delay: expected a time as in 10m, up to 30d");
       if (delay) method.delay = *delay;
     } else if (name == "order" && value.kind() == JsonValue::Kind::integer) {
       method.order = value.integer();
@@ -275,8 +274,13 @@ awaitable<void> Api::remove_contact(Call& call) {
   if (!domain) co_return;
   const auto view = co_await view_of(call, *domain);
   if (!view) co_return;
-  if (const auto use = use_of_contact(**view, call.path("contact")); !use.empty())
+  if (const auto use = use_of_contact(**view, call.path("contact"), parts_.clock.now()); !use.empty())
     co_return call.refuse(409, fmt::format("the contact is asked by {}: take it out there first", use));
+  const auto heartbeat = co_await parts_.heartbeats.first_that_asks(*domain, call.path("contact"), "");
+  if (!heartbeat) co_return house::refuse(call, heartbeat.error());
+  if (!heartbeat->empty())
+    co_return call.refuse(409,
+                          fmt::format("the contact is asked by heartbeat {}: change that first", *heartbeat));
   const auto removed = co_await parts_.contacts.remove(*domain, call.path("contact"));
   if (!removed) co_return house::refuse(call, removed.error());
   if (!*removed) co_return not_there(call, "contact");

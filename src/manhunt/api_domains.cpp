@@ -295,6 +295,13 @@ awaitable<void> Api::change_routing_key(Call& call) {
 }
 
 awaitable<void> Api::remove_policy(Call& call) {
+  const auto domain = co_await writer(call);
+  if (!domain) co_return;
+  const auto heartbeat = co_await parts_.heartbeats.first_that_asks(*domain, "", call.path("policy"));
+  if (!heartbeat) co_return house::refuse(call, heartbeat.error());
+  if (!heartbeat->empty())
+    co_return call.refuse(409,
+                          fmt::format("heartbeat {} searches by that policy: change that first", *heartbeat));
   co_await remove_part(call, Part::policy, "policy", call.path("policy"));
 }
 

@@ -219,8 +219,8 @@ awaitable<void> Api::add_override(Call& call) {
       *domain, call.path("schedule"), [&](OnCallSchedule& schedule) -> Checked<void> {
         // Those that were over long ago make room.
         std::erase_if(schedule.overrides, [&](const Override& each) { return each.to < now - kLongestLook; });
-        if (schedule.overrides.size() >= 500)
-          return invalid("a schedule has at most 500 overrides: remove some");
+        if (schedule.overrides.size() >= kMostOverrides)
+          return invalid(fmt::format("a schedule has at most {} overrides: remove some", kMostOverrides));
         schedule.overrides.push_back(added);
         return {};
       });

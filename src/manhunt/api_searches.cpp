@@ -18,7 +18,6 @@ namespace {
 constexpr const char* kSearchExample =
     R"({"contact": "…", "metadata": {"summary": "Disk full on db1"}, "key": "disk db1", "urgency": "high", "wait": "5m", "repeat": 0})";
 constexpr size_t kMostKey = 255;
-constexpr milliseconds kLongestSearchWait = std::chrono::days{30};
 
 const std::vector<net::Parameter> kListParameters = {{"status", "active, canceled, successful or failed"},
                                                      {"before", "opened before that moment"},
@@ -104,6 +103,9 @@ void Api::add_search_routes(Routes& routes) {
              &Api::respond);
   routes.add(domain_route("POST", search + "/cancel", "Ends a search", R"({"reason": "a false alarm"})"),
              &Api::cancel_search);
+  routes.add(domain_route("POST", search + "/resolve",
+                          "Says that what it was for is over: ends it, and frees its key"),
+             &Api::resolve_search);
   auto drawn = domain_route("GET", search + "/timeline", "Shows who was asked, and who will be");
   drawn.query = {{"draw", "json, text or svg"}};
   routes.add(std::move(drawn), &Api::timeline);
@@ -127,12 +129,12 @@ awaitable<std::optional<OpenRequest>> Api::read_open_request(Call& call, const s
   if (urgency != "low" && urgency != "high") call.refuse(400, "urgency: expected high or low");
   if (const auto wait = body->text("wait", ""); !wait.empty()) {
     const auto time = parse_duration(wait);
-    if (!time || time->count() < 1 || *time > kLongestSearchWait)
+    if (!time || time->count() < 1 || *time > kLongestWait)
       call.refuse(400, "wait: expected a time as in 5m, up to 30d");
     request.wait = time.value_or(request.wait);
     if (!request.policy.empty()) call.refuse(400, "wait: a policy has its own");
   }
-  request.repeat = body->number("repeat", 0, 0, 20);
+  request.repeat = body->number("repeat", 0, 0, kMostRepeats);
   if (request.repeat > 0 && !request.policy.empty()) call.refuse(400, "repeat: a policy has its own");
   if (const auto metadata = body->any("metadata")) {
     if (!metadata->is_object()) call.refuse(400, "metadata: expected an object");
@@ -244,6 +246,18 @@ awaitable<void> Api::cancel_search(Call& call) {
   co_await answer_ended(call, std::move(ended));
 }
 
+awaitable<void> Api::resolve_search(Call& call) {
+  const auto domain = co_await writer(call);
+  if (!domain) co_return;
+  auto full = co_await search_of(call, *domain);
+  if (!full) co_return;
+  const auto resolved = co_await parts_.searches.resolve(std::move(full->search), call.caller.name);
+  if (!resolved) co_return house::refuse(call, resolved.error());
+  if (!*resolved) co_return not_there(call, "search");
+  JsonObjectWriter object(call.answer_json());
+  write_search(object, **resolved);
+}
+
 awaitable<void> Api::respond(Call& call) {
   const auto domain = co_await writer(call);
   if (!domain) co_return;
@@ -303,19 +317,29 @@ awaitable<void> Api::answer_timeline(Call& call, const FullSearch& full, bool wi
     methods.insert(methods.end(), contact.methods.begin(), contact.methods.end());
   const auto used = co_await parts_.bundles.used(methods);
   if (!used) co_return house::refuse(call, used.error());
+  // There may be thousands of attempts in it, each with its text.
+  co_await parts_.long_work.run([&] {
+    write_timeline(call, full, **domain, *directory, *used, with_texts);
+    return true;
+  });
+}
+
+void Api::write_timeline(Call& call, const FullSearch& full, const Domain& domain, const Directory& directory,
+                         const UsedLimits& used, bool with_texts) const {
+  const auto draw = call.text("draw", "json");
   const auto now = parts_.clock.now();
-  const auto line = timeline_of(full, **domain, *directory, now, *used);
+  const auto line = timeline_of(full, domain, directory, now, used);
   if (draw == "text") {
     call.response.content_type = "text/plain; charset=utf-8";
     call.response.body = draw_text(line, full.search, now);
-    co_return;
+    return;
   }
   if (draw == "svg") {
     call.response.content_type = "image/svg+xml";
     call.response.add_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
     call.response.add_header("X-Content-Type-Options", "nosniff");
     call.response.body = draw_svg(line, full.search, now);
-    co_return;
+    return;
   }
   JsonObjectWriter object(call.answer_json());
   object.string("begins", time_text(line.begins));
@@ -324,13 +348,14 @@ awaitable<void> Api::answer_timeline(Call& call, const FullSearch& full, bool wi
     for (const auto& entry : line.entries) {
       JsonObjectWriter one(entries.element());
       write_entry(one, entry, line.begins);
-      if (const auto contact = directory->find(entry.contact); !entry.made && contact != directory->end())
-        write_said(one, {.domain = **domain,
+      if (const auto contact = directory.find(entry.contact); !entry.made && contact != directory.end())
+        write_said(one, {.domain = domain,
                          .search = full.search,
                          .contact = contact->second.contact,
                          .kind = entry.kind,
                          .link = with_texts ? "https://…" : "",
-                         .code = "CODE"});
+                         .code = "CODE",
+                         .replies = parts_.sender.takes_replies(entry.kind)});
     }
   }
   if (full.search.status == Status::active) object.string("ends", time_text(line.ends));

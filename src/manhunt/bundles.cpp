@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checksum.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "manhunt/replies.h"
@@ -23,12 +24,27 @@ namespace {
 constexpr const char* kBundleTimer = "manhunt-bundle";
 constexpr std::chrono::hours kBundleKept{24 * 7};
 constexpr int64_t kMostInBundle = 500;
-constexpr std::chrono::minutes kBehindOthers{2};
+constexpr std::chrono::seconds kWhileOthersWork{5};
 
 std::string bundle_timer(std::string_view bundle) { return fmt::format("manhunt|bundle|{}", bundle); }
 
-store::Item rate_key(std::string_view method, int64_t window) {
-  return Row().set(kPartition, fmt::format("rate#{}", method)).set(kSort, fmt::format("{:020}", window));
+// What is limited: a method at its destination. What goes to another one is another bundle.
+std::string limited(const Method& method) {
+  constexpr size_t kDigits = 16;
+  return fmt::format("{}.{}", method.id, to_hex(sha256(method.destination)).substr(0, kDigits));
+}
+
+store::Item rate_key(const Method& method, int64_t window) {
+  return Row()
+      .set(kPartition, fmt::format("rate#{}", limited(method)))
+      .set(kSort, fmt::format("{:020}", window));
+}
+
+// Says as which an attempt was counted.
+store::Item counted_key(const Method& method, const Attempt& attempt) {
+  return Row()
+      .set(kPartition, fmt::format("rate#{}", limited(method)))
+      .set(kSort, fmt::format("{}|{}", attempt.search, attempt.id.text()));
 }
 
 }  // namespace
@@ -44,28 +60,51 @@ Bundles::Bundles(Parts parts, std::string table) : parts_(parts), table_(std::mo
   parts_.schedule.on(kBundleTimer, [this](const schedule::Firing& firing) { return fire(firing); });
 }
 
-Async<std::optional<Bundles::Place>> Bundles::count(const Method& method, bool again) {
+Async<std::optional<Bundles::Place>> Bundles::count(const Method& method, const Attempt& attempt,
+                                                    bool again) {
   if (method.limit.count == 0) co_return std::nullopt;
-  const auto per = method.limit.per.count();
-  const auto window = method.limit.window_of(parts_.clock.now());
-  store::Update update(table_, rate_key(method.id, window));
-  update.set("method", method.id);
-  // Whoever tries again was counted: a crash in between must not put the attempt off.
-  update.add("count", again ? 0 : 1)
-      .set(kExpires, ((window + 2) * per + milliseconds(kBundleKept).count()) / 1000)
-      .returning(store::ReturnValues::all_new);
-  TABELLA_CO_ASSIGN(const auto counted, co_await parts_.store.update_item(std::move(update)));
-  const auto beyond = store::number_of(*counted.attributes, "count") - method.limit.count;
+  std::optional<Counted> counted;
+  if (again) {
+    TABELLA_CO_ASSIGN(counted, co_await counted_before(method, attempt));
+  }
+  if (!counted) {
+    TABELLA_CO_ASSIGN(counted, co_await count_now(method, attempt));
+  }
+  const auto beyond = counted->number - method.limit.count;
   if (beyond <= 0) co_return std::nullopt;
-  co_return Place{.bundle = fmt::format("{}.{}.{}", method.id, window, (beyond - 1) / kMostInBundle),
-                  .due = method.limit.bundle_due(window)};
+  co_return Place{
+      .bundle = fmt::format("{}.{}.{}", limited(method), counted->window, (beyond - 1) / kMostInBundle),
+      .due = method.limit.bundle_due(counted->window)};
+}
+
+Async<std::optional<Bundles::Counted>> Bundles::counted_before(const Method& method, const Attempt& attempt) {
+  TABELLA_CO_ASSIGN(const auto found,
+                    co_await parts_.store.get_item(
+                        {.table = table_, .key = counted_key(method, attempt), .consistent = true}));
+  if (!found.item) co_return std::nullopt;
+  co_return Counted{.window = store::number_of(*found.item, "window"),
+                    .number = store::number_of(*found.item, "number")};
+}
+
+Async<Bundles::Counted> Bundles::count_now(const Method& method, const Attempt& attempt) {
+  const auto per = method.limit.per.count();
+  Counted counted{.window = method.limit.window_of(parts_.clock.now())};
+  const auto expires = ((counted.window + 2) * per + milliseconds(kBundleKept).count()) / 1000;
+  store::Update update(table_, rate_key(method, counted.window));
+  update.set("method", method.id).set(kExpires, expires).add("count", 1);
+  update.returning(store::ReturnValues::all_new);
+  TABELLA_CO_ASSIGN(const auto row, co_await parts_.store.update_item(std::move(update)));
+  counted.number = store::number_of(*row.attributes, "count");
+  store::Update note(table_, counted_key(method, attempt));
+  note.set("window", counted.window).set("number", counted.number).set(kExpires, expires);
+  TABELLA_CO_TRY(co_await parts_.store.update_item(std::move(note)));
+  co_return counted;
 }
 
 Async<std::map<std::string, int64_t>> Bundles::used(std::span<const Method> methods) {
   std::vector<store::Item> keys;
   for (const auto& method : methods)
-    if (method.limit.count > 0)
-      keys.push_back(rate_key(method.id, method.limit.window_of(parts_.clock.now())));
+    if (method.limit.count > 0) keys.push_back(rate_key(method, method.limit.window_of(parts_.clock.now())));
   std::map<std::string, int64_t> used;
   if (keys.empty()) co_return used;
   TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(keys)));
@@ -85,7 +124,7 @@ store::TransactWrite Bundles::join_write(const Attempt& attempt) const {
 }
 
 // A timer that is there already is left alone. Where it may be under way, and has not seen this one, another
-// comes behind it, when that is over.
+// sets it anew once it is done.
 Async<void> Bundles::expect(const Attempt& attempt) {
   const auto now = parts_.clock.now();
   const auto due = time_at(attempt.bundle_due);
@@ -96,18 +135,34 @@ Async<void> Bundles::expect(const Attempt& attempt) {
   TABELLA_CO_ASSIGN(const bool put, co_await parts_.schedule.put_if_absent(timer));
   if (put || now < due - kBundleGrace) co_return store::Result<void>();
   timer.id += fmt::format("|{}|{}", attempt.search, attempt.id.text());
-  timer.at = now + kBehindOthers;
+  timer.at = now + kWhileOthersWork;
   co_return co_await parts_.schedule.put(std::move(timer));
 }
 
 awaitable<void> Bundles::fire(const schedule::Firing& firing) {
+  const auto fired = co_await handle(firing);
+  if (!fired) throw std::runtime_error(fired.error().message);
+}
+
+Async<void> Bundles::handle(const schedule::Firing& firing) {
   const auto parts = split(firing.timer.payload, '|');
-  if (parts.size() != 3) co_return log::error("a timer of manhunt names no bundle: {}", firing.timer.payload);
-  const auto later = co_await send(std::string(parts[0]), std::string(parts[1]), std::string(parts[2]));
-  if (!later) throw std::runtime_error(later.error().message);
-  if (!*later) co_return;
-  const auto put_off = co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + **later);
-  if (!put_off) throw std::runtime_error(put_off.error().message);
+  if (parts.size() != 3) {
+    log::error("a timer of manhunt names no bundle: {}", firing.timer.payload);
+    co_return store::Result<void>();
+  }
+  const auto now = parts_.clock.now();
+  if (auto timer = firing.timer; timer.id != bundle_timer(parts[2])) {
+    timer.id = bundle_timer(parts[2]);
+    timer.at = now;
+    TABELLA_CO_ASSIGN(const bool set, co_await parts_.schedule.put_if_absent(std::move(timer)));
+    if (!set) TABELLA_CO_TRY(co_await parts_.schedule.put_off(firing, now + kWhileOthersWork));
+    co_return store::Result<void>();
+  }
+  TABELLA_CO_ASSIGN(const auto later,
+                    co_await send(std::string(parts[0]), std::string(parts[1]), std::string(parts[2])));
+  if (later)
+    TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + *later));
+  co_return store::Result<void>();
 }
 
 // Those that were begun are finished before others are.

@@ -33,8 +33,9 @@ class Bundles {
     std::string bundle;
     TimePoint due;
   };
-  // Counts an attempt; `again`: it may have been counted. Nothing: it is within the limit, and goes alone.
-  store::Async<std::optional<Place>> count(const Method& method, bool again);
+  // Counts an attempt, once; `again`: it may have been counted. Nothing: it is within the limit, and goes
+  // alone.
+  store::Async<std::optional<Place>> count(const Method& method, const Attempt& attempt, bool again);
   // How many of methods' attempts were counted in their windows of now, by the methods' ids.
   store::Async<std::map<std::string, int64_t>> used(std::span<const Method> methods);
   // Puts it into its bundle, in the transaction that writes it down as bundled.
@@ -43,7 +44,15 @@ class Bundles {
   store::Async<void> expect(const Attempt& attempt);
 
  private:
+  struct Counted {
+    int64_t window = 0;
+    int64_t number = 0;  // the first of it is 1
+  };
+  store::Async<std::optional<Counted>> counted_before(const Method& method, const Attempt& attempt);
+  store::Async<Counted> count_now(const Method& method, const Attempt& attempt);
+
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
+  store::Async<void> handle(const schedule::Firing& firing);
   store::Async<std::optional<std::chrono::milliseconds>> send(const std::string& domain,
                                                               const std::string& contact,
                                                               const std::string& bundle);

@@ -15,8 +15,6 @@ struct ContactPage {
   std::string next;               // empty: these were the last
 };
 
-inline constexpr size_t kMostMethods = 20;  // of a contact
-
 // Thread-safe. A contact of another domain is none.
 class Contacts {
  public:

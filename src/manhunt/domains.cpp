@@ -128,7 +128,7 @@ std::string webhook_secret(std::string_view domain_secret) {
   return "whsec_" + to_base64(hmac_sha256(domain_secret, "webhooks"));
 }
 
-std::string use_of_contact(const Domain& domain, std::string_view contact) {
+std::string use_of_contact(const Domain& domain, std::string_view contact, TimePoint now) {
   std::vector<std::string> uses;
   for (const auto& [name, policy] : domain.policies)
     if (std::ranges::any_of(policy.steps, [&](const PolicyStep& step) {
@@ -139,7 +139,9 @@ std::string use_of_contact(const Domain& domain, std::string_view contact) {
     const bool rotates = std::ranges::any_of(schedule.rotations, [&](const Rotation& rotation) {
       return std::ranges::find(rotation.contacts, contact) != rotation.contacts.end();
     });
-    if (rotates) uses.push_back("schedule " + name);
+    const bool overrides = std::ranges::any_of(
+        schedule.overrides, [&](const Override& one) { return one.contact == contact && one.to > now; });
+    if (rotates || overrides) uses.push_back("schedule " + name);
   }
   return fmt::format("{}", fmt::join(uses, ", "));
 }

@@ -71,7 +71,7 @@ struct Routed {
 std::string webhook_secret(std::string_view domain_secret);
 
 // Which policies and schedules name a contact, or a schedule: "policy shop, schedule primary". Empty: none.
-std::string use_of_contact(const Domain& domain, std::string_view contact);
+std::string use_of_contact(const Domain& domain, std::string_view contact, TimePoint now);
 std::string use_of_schedule(const Domain& domain, std::string_view schedule);
 
 // As JSON has them.

@@ -7,8 +7,8 @@
 #include "base/duration.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "base/xml.h"
 #include "manhunt/timeline.h"
-#include "manhunt/twilio.h"
 
 namespace tabella::manhunt {
 namespace {

@@ -21,7 +21,6 @@ namespace {
 constexpr const char* kEventTimer = "manhunt-event";
 constexpr int kMostAtOnce = 8;  // calls of one domain
 constexpr int kMostAttempts = 12;
-constexpr std::chrono::seconds kBusyPause{1};
 
 // The search as it is when it is told of: it may have gone on since.
 std::string body_of(const Search& search, std::string_view event, TimePoint now) {
@@ -36,7 +35,7 @@ std::string body_of(const Search& search, std::string_view event, TimePoint now)
 
 }  // namespace
 
-Events::Events(Parts parts) : parts_(parts), places_(kMostAtOnce) {
+Events::Events(Parts parts) : parts_(parts), places_(parts_.schedule, parts_.clock, kMostAtOnce) {
   parts_.schedule.on(kEventTimer, [this](const schedule::Firing& firing) { return fire(firing); });
 }
 
@@ -52,39 +51,32 @@ Async<void> Events::announce(const Search& search, std::string_view event) {
 awaitable<void> Events::fire(const schedule::Firing& firing) {
   const auto told = co_await tell(firing);
   if (!told) throw std::runtime_error(told.error().message);
-  if (*told) co_return;
-  // It has not been tried: that is not to count as an attempt.
-  const auto put_off = co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + kBusyPause);
-  if (!put_off) throw std::runtime_error(put_off.error().message);
 }
 
-Async<bool> Events::tell(const schedule::Firing& firing) {
+Async<void> Events::tell(const schedule::Firing& firing) {
   const auto parts = split(firing.timer.payload, '|');
   if (parts.size() != 2) {
     log::error("a timer of manhunt names no event: {}", firing.timer.payload);
-    co_return true;
+    co_return store::Result<void>();
   }
   TABELLA_CO_ASSIGN(const auto search, co_await parts_.searches.find(std::string(parts[0])));
-  if (!search) co_return true;
+  if (!search) co_return store::Result<void>();
   TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search->domain));
-  if (domain->events_url.empty()) co_return true;
-  const auto place = places_.take(search->domain);
-  if (!place) co_return false;
+  if (domain->events_url.empty()) co_return store::Result<void>();
+  TABELLA_CO_ASSIGN(const auto place, co_await places_.take(firing, search->domain));
+  if (!place) co_return store::Result<void>();
   TABELLA_CO_ASSIGN(const auto secret, co_await parts_.domains.secret(search->domain));
   const auto now = parts_.clock.now();
   const auto failure = co_await webhook::call(
       parts_.outbound, {.url = domain->events_url, .body = body_of(*search, parts[1], now)},
       webhook_secret(secret), fmt::format("{}-{}", search->id, parts[1]), now);
-  if (!failure) {
-    ++told_;
-    co_return true;
-  }
-  ++failed_;
-  if (!failure->final && firing.attempt < kMostAttempts)
+  ++(failure ? failed_ : told_);
+  if (failure && !failure->final && firing.attempt < kMostAttempts)
     co_return store::fail(store::ErrorCode::unavailable, failure->why);
-  log::warning("manhunt: {} is not told that search {} is {}: {}", search->domain, search->id, parts[1],
-               failure->why);
-  co_return true;
+  if (failure)
+    log::warning("manhunt: {} is not told that search {} is {}: {}", search->domain, search->id, parts[1],
+                 failure->why);
+  co_return store::Result<void>();
 }
 
 void Events::write_metrics(metrics::Exposition& out) const {

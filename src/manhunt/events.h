@@ -36,8 +36,7 @@ class Events {
 
  private:
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
-  // False: the domain's program has enough to do.
-  store::Async<bool> tell(const schedule::Firing& firing);
+  store::Async<void> tell(const schedule::Firing& firing);
 
   const Parts parts_;
   webhook::Places places_;  // by domain

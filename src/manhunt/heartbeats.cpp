@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/time_text.h"
+#include "store/batches.h"
 #include "store/conditional.h"
 
 namespace tabella::manhunt {
@@ -97,6 +98,20 @@ Async<std::optional<Heartbeat>> Heartbeats::find(std::string domain, std::string
   co_return to_heartbeat(*found.item, domain);
 }
 
+Async<std::string> Heartbeats::first_that_asks(std::string domain, std::string contact, std::string policy) {
+  TABELLA_CO_ASSIGN(
+      const auto rows,
+      co_await store::query_all(
+          parts_.store,
+          store::Query(table_).partition(kPartition, heartbeats_partition(domain)).consistent()));
+  for (const auto& row : rows) {
+    const auto heartbeat = to_heartbeat(row, domain);
+    if (!contact.empty() && heartbeat.contact == contact) co_return heartbeat.name;
+    if (!policy.empty() && heartbeat.policy == policy) co_return heartbeat.name;
+  }
+  co_return std::string();
+}
+
 Async<bool> Heartbeats::remove(std::string domain, std::string name) {
   TABELLA_CO_ASSIGN(const auto heartbeat, co_await find(domain, name));
   if (!heartbeat) co_return false;
@@ -171,9 +186,14 @@ Async<void> Heartbeats::check(const schedule::Firing& firing, const std::string&
                                                      .policy = heartbeat->policy,
                                                      .metadata = std::move(metadata),
                                                      .key = search_key_of(*heartbeat)});
-  if (!opened && opened.error().code == store::ErrorCode::validation) {
+  const bool is_wrong = !opened && opened.error().code == store::ErrorCode::validation;
+  if (is_wrong)
     log::warning("manhunt: heartbeat {} of {} was missed, and nobody can be searched for: {}", name, domain,
                  opened.error().message);
+  // Nobody knows of it, as during maintenance: while nothing is heard of it, it is looked at again.
+  if (is_wrong || (opened && opened->search.status == Status::canceled)) {
+    TABELLA_CO_TRY(
+        co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + heartbeat->every));
     co_return store::Result<void>();
   }
   TABELLA_CO_TRY(opened);

@@ -44,6 +44,8 @@ class Heartbeats {
   store::Async<void> put(Heartbeat heartbeat);
   store::Async<Page> list(std::string domain, int64_t limit, std::string from);
   store::Async<std::optional<Heartbeat>> find(std::string domain, std::string name);
+  // The name of one that searches for that contact, or by that policy; empty: none does.
+  store::Async<std::string> first_that_asks(std::string domain, std::string contact, std::string policy);
   store::Async<bool> remove(std::string domain, std::string name);
   store::Async<bool> beat(std::string domain, std::string name);  // false: there is none
 

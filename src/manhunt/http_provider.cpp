@@ -7,7 +7,8 @@
 #include "base/checksum.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "manhunt/twilio.h"
+#include "base/xml.h"
+#include "manhunt/http_outcome.h"
 #include "net/target.h"
 
 namespace tabella::manhunt {
@@ -27,6 +28,7 @@ std::string escaped(std::string_view text, Escape escape) {
     case Escape::none: return printable(text);
     case Escape::json: append_json_text(out, text); return out;
     case Escape::form: return net::percent_encode(text);
+    case Escape::xml: return xml_text(text);
   }
   std::unreachable();
 }
@@ -52,13 +54,30 @@ awaitable<Sent> HttpProvider::send(const Message& message) {
     co_return Sent{.outcome = Outcome::failed, .detail = "the message does not fit the provider's templates"};
   const auto reply = co_await outbound_.send(std::move(*request));
   auto sent = sent_by_http(reply);
-  if (sent.outcome == Outcome::sent && settings_.reference) {
-    JsonDocument document;
-    const auto json = document.parse(reply->body);
-    const auto found = json && json->is_object() ? settings_.reference->render(*json, 300) : invalid("");
-    if (found) sent.reference = printable(*found);
-  }
+  if (sent.outcome == Outcome::sent) read_answer(sent, reply->body);
   co_return sent;
+}
+
+void HttpProvider::read_answer(Sent& sent, std::string_view body) const {
+  constexpr size_t kMostRead = 300;
+  JsonDocument document;
+  const auto json = document.parse(body);
+  if (!json || !json->is_object()) return;
+  const auto read = [&](const std::optional<Template>& part) {
+    const auto text = part ? part->render(*json, kMostRead) : invalid("");
+    return text ? printable(*text) : std::string();
+  };
+  sent.reference = read(settings_.reference);
+  if (auto error = read(settings_.error); !trim(error).empty()) {
+    sent.outcome = Outcome::failed;
+    sent.detail = std::move(error);
+  }
+}
+
+std::string HttpProvider::answer_url(const Message& message) const {
+  if (message.attempt.empty()) return {};
+  return fmt::format("{}/manhunt/callbacks/{}/call?search={}&attempt={}", base_, settings_.name,
+                     message.search, message.attempt);
 }
 
 std::optional<net::OutboundRequest> HttpProvider::request_for(const Message& message) const {
@@ -87,6 +106,7 @@ std::optional<net::OutboundRequest> HttpProvider::request_for(const Message& mes
 
 std::optional<std::string> HttpProvider::rendered(const Template& text, const Message& message,
                                                   Escape escape) const {
+  const auto answers = answer_url(message);
   std::string json;
   {
     JsonObjectWriter data(json);
@@ -100,6 +120,7 @@ std::optional<std::string> HttpProvider::rendered(const Template& text, const Me
                                       {"search", message.search},
                                       {"attempt", message.attempt},
                                       {"contact", message.contact_name},
+                                      {"answer_url", answers},
                                       {"secret", settings_.secret}})
       data.string(name, escaped(to_valid_utf8(value), escape));
     data.string("channel", name_of(message.kind));
@@ -113,9 +134,9 @@ std::optional<std::string> HttpProvider::rendered(const Template& text, const Me
 }
 
 std::expected<HttpProvider::Reply, HttpProvider::Refused> HttpProvider::read_reply(
-    const net::HttpRequest& request, std::string_view key) const {
+    ChannelKind kind, const net::HttpRequest& request, std::string_view key) const {
   if (!settings_.replies)
-    return std::unexpected(Refused{404, "this provider is not set to hand on texts (replies)"});
+    return std::unexpected(Refused{404, "this provider is not set to hand on answers (replies)"});
   const auto& replies = *settings_.replies;
   constexpr std::string_view kBearer = "Bearer ";
   auto given = request.header("authorization");
@@ -132,7 +153,9 @@ std::expected<HttpProvider::Reply, HttpProvider::Refused> HttpProvider::read_rep
   const auto parsed = document.parse(json);
   if (!parsed || !parsed->is_object())
     return std::unexpected(Refused{400, "expected a JSON object or a form"});
-  auto from = replies.from.render(*parsed, kMostReplyText);
+  // A call's address says whose it is.
+  auto from =
+      kind == ChannelKind::phone ? Checked<std::string>("") : replies.from.render(*parsed, kMostReplyText);
   auto text = replies.text.render(*parsed, kMostReplyText);
   if (!from || !text) return std::unexpected(Refused{400, (from ? text.error() : from.error()).message});
   return Reply{.from = std::string(trim(*from)), .text = std::move(*text)};

@@ -36,7 +36,6 @@ constexpr size_t kNonceBytes = 18;
 constexpr std::string_view kIdLetters = "0123456789abcdefghijklmnopqrstuv";
 constexpr size_t kMostSteps = 50;
 constexpr size_t kMostTargets = 20;
-constexpr milliseconds kLongestWait = std::chrono::days{30};
 
 template <class Kind, size_t N>
 std::optional<Kind> kind_named(const std::string_view (&names)[N], std::string_view name) {
@@ -62,11 +61,6 @@ store::Item key_of(std::string_view partition, std::string_view sort) {
 
 std::string status_list(Status status, std::string_view list) {
   return fmt::format("{}#{}", name_of(status), list);
-}
-
-// Which list a search itself stands in: its contact's, or its policy's.
-std::string target_list(const Search& search) {
-  return search.contact.empty() ? policy_list(search.domain, search.policy) : search.contact;
 }
 
 bool is_entity(item::ItemView row, std::string_view type) { return text_of(row, kEntity) == type; }
@@ -226,6 +220,9 @@ std::optional<AttemptId> AttemptId::parse(std::string_view text) {
 }
 
 std::string domain_list(std::string_view domain) { return fmt::format("domain#{}", domain); }
+std::string target_list(const Search& search) {
+  return search.contact.empty() ? policy_list(search.domain, search.policy) : search.contact;
+}
 Listing domain_listing(const Search& search) {
   return {.list = domain_list(search.domain),
           .search = search.id,

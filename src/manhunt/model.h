@@ -221,8 +221,10 @@ struct Listing {
   int64_t created = 0;
 };
 std::string domain_list(std::string_view domain);
-Listing domain_listing(const Search& search);
 std::string policy_list(std::string_view domain, std::string_view policy);
+// In which a search itself stands: its contact's, or its policy's.
+std::string target_list(const Search& search);
+Listing domain_listing(const Search& search);
 
 // Keys.
 store::Item contact_key(std::string_view contact);
@@ -278,9 +280,12 @@ store::Update unlist_update(const std::string& table, const Attempt& attempt);
 store::Update listing_update(const std::string& table, const Listing& listing, Status status);
 inline constexpr const char* kSimulatorList = "simulator";
 
-// How many are asked at most, each time that somebody is counted. A bound, so that a search's rows can be
-// read as a whole.
-inline constexpr int64_t kMostAsked = 500;
+// Of a step, of a method, of a search with one contact.
+inline constexpr std::chrono::milliseconds kLongestWait = std::chrono::days{30};
+// How many are asked at most, each time that somebody is counted, and by how many methods. Bounds, so that a
+// search's rows can be read as a whole.
+inline constexpr int64_t kMostAsked = 200;
+inline constexpr size_t kMostMethods = 10;
 int64_t most_asked(const std::vector<PolicyStep>& steps, int64_t repeat);
 
 // As JSON has them: in requests, and in rows.

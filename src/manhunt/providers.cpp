@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "handlebars/template.h"
+#include "manhunt/http_outcome.h"
 #include "manhunt/http_provider.h"
 #include "manhunt/twilio.h"
 #include "mime/field.h"
@@ -133,6 +134,8 @@ struct Mistake {
 
 // A value as it is, or that of a variable: "$TWILIO_TOKEN".
 std::string value_of(JsonValue object, std::string_view name, std::string_view where, bool needed = true) {
+  if (const auto value = object.find(name); value && value->kind() != JsonValue::Kind::string)
+    throw Mistake{fmt::format("{}: {}: expected a text", where, name)};
   const auto text = object.text(name);
   if (text.empty() && needed) throw Mistake{fmt::format("{}: {} is missing", where, name)};
   if (!text.starts_with('$')) return std::string(text);
@@ -210,6 +213,29 @@ HttpReplies read_replies(JsonValue json, const std::string& where) {
   return replies;
 }
 
+Escape escape_for(std::string_view content_type) {
+  if (content_type.contains("json")) return Escape::json;
+  if (content_type.contains("x-www-form-urlencoded")) return Escape::form;
+  return content_type.contains("xml") ? Escape::xml : Escape::none;
+}
+
+void read_headers(JsonValue json, HttpProviderSettings& settings, const std::string& where) {
+  if (!json.is_object()) throw Mistake{fmt::format("{}: expected an object of texts", where)};
+  for (JsonElements each(json); each.next();) {
+    const std::string name(each.key());
+    if (!net::is_token(name))
+      throw Mistake{fmt::format("{}: {} is no name of a header", where, printable(name))};
+    const auto value = value_of(json, name, where);
+    settings.headers.emplace_back(name, template_of(value, where));
+    if (net::same_header(name, "content-type")) settings.escape = escape_for(lower(value));
+  }
+}
+
+std::optional<Template> reply_template(JsonValue reply, std::string_view name, const std::string& where) {
+  if (!reply.find(name)) return std::nullopt;
+  return template_of(value_of(reply, name, where), fmt::format("{}: reply: {}", where, name));
+}
+
 HttpProviderSettings read_http(JsonValue json, const std::string& where) {
   refuse_other_members(json, where,
                        {"name", "type", "channels", "secret", "request", "reply", "replies", "timeout"});
@@ -223,23 +249,23 @@ HttpProviderSettings read_http(JsonValue json, const std::string& where) {
                                 .url = template_of(value_of(*request, "url", where), where + ": url"),
                                 .timeout = timeout_of(json, where)};
   if (const auto method = request->text("method"); !method.empty()) settings.method = upper(method);
-  if (const auto headers = request->find("headers"); headers && headers->is_object())
-    for (JsonElements each(*headers); each.next();) {
-      const auto value = each.value().kind() == JsonValue::Kind::string ? each.value().string() : "";
-      settings.headers.emplace_back(each.key(), template_of(value, where + ": headers"));
-      if (net::same_header(each.key(), "content-type"))
-        settings.escape = value.contains("json")                    ? Escape::json
-                          : value.contains("x-www-form-urlencoded") ? Escape::form
-                                                                    : Escape::none;
-    }
-  if (const auto body = request->text("body"); !body.empty())
-    settings.body = template_of(body, where + ": body");
+  if (const auto headers = request->find("headers")) read_headers(*headers, settings, where + ": headers");
+  if (request->find("body")) {
+    settings.body = template_of(value_of(*request, "body", where), where + ": body");
+    // Otherwise what is in a message could end what it stands in.
+    if (settings.escape == Escape::none)
+      throw Mistake{
+          fmt::format("{}: headers: Content-Type: expected application/json, "
+                      "application/x-www-form-urlencoded or one of XML, as there is a body",
+                      where)};
+  }
   if (const auto replies = json.find("replies"))
     settings.replies = read_replies(*replies, where + ": replies");
-  if (const auto reply = json.find("reply"); reply && reply->is_object()) {
-    refuse_other_members(*reply, where + ": reply", {"reference"});
-    if (const auto text = reply->text("reference"); !text.empty())
-      settings.reference = template_of(text, where + ": reply");
+  if (const auto reply = json.find("reply")) {
+    if (!reply->is_object()) throw Mistake{fmt::format("{}: reply: expected an object", where)};
+    refuse_other_members(*reply, where + ": reply", {"reference", "error"});
+    settings.reference = reply_template(*reply, "reference", where);
+    settings.error = reply_template(*reply, "error", where);
   }
   return settings;
 }
@@ -251,7 +277,8 @@ std::unique_ptr<Provider> read_provider(JsonValue json, const ProviderParts& par
   const auto where = fmt::format("provider {}", printable(name));
   if (const auto problem = problem_with_name("name", name); !problem.empty()) throw Mistake{problem};
   if (type == "twilio") return std::make_unique<Twilio>(read_twilio(json, where), parts.base, parts.outbound);
-  if (type == "http") return std::make_unique<HttpProvider>(read_http(json, where), parts.outbound);
+  if (type == "http")
+    return std::make_unique<HttpProvider>(read_http(json, where), parts.base, parts.outbound);
   if (type != "simulator") throw Mistake{fmt::format("{}: type: expected twilio, http or simulator", where)};
   refuse_other_members(json, where, {"name", "type", "channels"});
   return std::make_unique<Simulator>(std::string(name), channels_of(json, where));
@@ -307,13 +334,13 @@ std::expected<Providers, std::string> make_providers(const std::string& json, co
   const auto served = [&](ChannelKind kind) {
     return std::ranges::any_of(providers, [&](const auto& provider) { return provider->serves(kind); });
   };
-  std::vector<ChannelKind> simulated;
-  for (const auto kind : {ChannelKind::phone, ChannelKind::text})
-    if (!served(kind)) simulated.push_back(kind);
   if (!served(ChannelKind::email))
     providers.push_back(std::make_unique<OutboxEmail>(parts.send_email, parts.email_from));
   if (!served(ChannelKind::webhook)) providers.push_back(std::make_unique<WebhookCall>(parts));
-  if (!simulated.empty()) providers.push_back(std::make_unique<Simulator>("simulator", std::move(simulated)));
+  // Where somebody has said who makes the calls, none is simulated unless they say so.
+  if (json.empty())
+    providers.push_back(
+        std::make_unique<Simulator>("simulator", std::vector{ChannelKind::phone, ChannelKind::text}));
   return providers;
 }
 

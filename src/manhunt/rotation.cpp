@@ -19,7 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 7> kDayNames = {"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
 constexpr size_t kMostRotations = 20;
 constexpr size_t kMostInRotation = 100;
-constexpr size_t kMostOverrides = 500;
 constexpr size_t kMostScheduleTitle = 200;
 constexpr size_t kLongestContactId = 64;
 constexpr size_t kMostBoundaries = 40'000;

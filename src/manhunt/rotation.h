@@ -45,6 +45,8 @@ struct Override {
 
 // Of several rotations the last that has somebody counts; an override counts before all of them, the one that
 // was added last before others.
+inline constexpr size_t kMostOverrides = 500;  // of a schedule
+
 struct OnCallSchedule {
   std::string title;
   TimeZone zone = TimeZone::utc();

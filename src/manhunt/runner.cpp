@@ -31,6 +31,7 @@ T value_or_throw(store::Result<T> result) {
 }
 
 constexpr std::chrono::seconds kLooksAgain{1};
+constexpr int kMostWebhooks = 16;  // under way, of a domain
 
 // Names by which it can be found. A row without them is another program's mistake, and nobody is asked for
 // it.
@@ -63,7 +64,8 @@ struct Runner::Loaded {
   std::optional<Method> method;
 };
 
-Runner::Runner(Parts parts, std::string table) : parts_(parts), table_(std::move(table)) {
+Runner::Runner(Parts parts, std::string table)
+    : parts_(parts), table_(std::move(table)), webhooks_(parts_.schedule, parts_.clock, kMostWebhooks) {
   auto& timers = parts_.schedule;
   timers.on(kStepTimer, [this](const Firing& firing) { return fire_step(firing); });
   timers.on(kEndTimer, [this](const Firing& firing) { return fire_end(firing); });
@@ -241,6 +243,11 @@ Async<void> Runner::make_attempt(const Firing& firing, const Due& due) {
   }
   if (loaded.attempt && !loaded.attempt->bundle.empty())
     co_return co_await parts_.bundles.expect(*loaded.attempt);
+  std::shared_ptr<void> place;
+  if (loaded.method && loaded.method->kind == ChannelKind::webhook) {
+    TABELLA_CO_ASSIGN(place, co_await webhooks_.take(firing, search.domain));
+    if (!place) co_return store::Result<void>();
+  }
   TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search.domain));
   if (loaded.attempt) {
     auto attempt = std::move(*loaded.attempt);
@@ -295,20 +302,22 @@ Async<Attempt> Runner::draft_attempt(const Firing& firing, const Due& due, const
                                      const Domain& domain) {
   const auto& search = *loaded.search;
   const auto& tracks = loaded.step->tracks;
-  const bool is_one = static_cast<size_t>(due.id.track) <= tracks.size();
+  const bool has_track = static_cast<size_t>(due.id.track) <= tracks.size();
   Attempt attempt{.search = due.search,
                   .id = due.id,
                   .domain = search.domain,
                   .contact = due.contact,
-                  .contact_name = is_one ? tracks[static_cast<size_t>(due.id.track) - 1].name : "",
+                  .contact_name = has_track ? tracks[static_cast<size_t>(due.id.track) - 1].name : "",
                   .method = due.method,
                   .due = epoch_milliseconds(firing.timer.at),
                   .started = epoch_milliseconds(parts_.clock.now()),
                   .code = reply_code(search, due.id)};
-  if (!loaded.method || !loaded.method->enabled) {
+  if (!loaded.method || !is_used(*loaded.method, domain)) {
     attempt.state = AttemptState::skipped;
     attempt.finished = attempt.started;
-    attempt.detail = loaded.method ? "the method is disabled" : "the method was removed";
+    attempt.detail = !loaded.method           ? "the method was removed"
+                     : loaded.method->enabled ? "the method is not verified"
+                                              : "the method is disabled";
     co_return attempt;
   }
   attempt.kind = loaded.method->kind;
@@ -325,7 +334,8 @@ Async<Attempt> Runner::draft_attempt(const Firing& firing, const Due& due, const
     attempt.detail = "there is no provider for this channel";
     co_return attempt;
   }
-  TABELLA_CO_ASSIGN(const auto place, co_await parts_.bundles.count(*loaded.method, firing.attempt > 1));
+  TABELLA_CO_ASSIGN(const auto place,
+                    co_await parts_.bundles.count(*loaded.method, attempt, firing.attempt > 1));
   if (place) {
     attempt.state = AttemptState::bundled;
     attempt.bundle = place->bundle;

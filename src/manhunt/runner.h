@@ -22,6 +22,7 @@
 #include "schedule/schedule.h"
 #include "store/store.h"
 #include "store/streams.h"
+#include "webhook/places.h"
 
 namespace tabella::manhunt {
 
@@ -82,6 +83,7 @@ class Runner {
 
   const Parts parts_;
   const std::string table_;
+  webhook::Places webhooks_;  // by domain
   metrics::Counter started_{0};
   metrics::Counter ended_[4] = {};  // by Status
   metrics::Histogram lateness_{metrics::latency_bounds()};

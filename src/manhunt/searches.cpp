@@ -19,6 +19,7 @@ using store::Row;
 namespace {
 
 constexpr const char* kKeySort = "key";
+constexpr const char* kEndToken = "endToken";  // of the change that has ended a search
 constexpr int kOpenTries = 10;
 constexpr std::chrono::hours kKeyKept{24 * 90};
 constexpr size_t kAnswersAtOnce = 32;
@@ -35,10 +36,6 @@ store::Item key_row_of(std::string_view list, const Search& search) {
       .set("entityType", "searchKey")
       .set("search", search.id)
       .set(kExpires, (search.created + std::chrono::milliseconds(kKeyKept).count()) / 1000);
-}
-
-std::string list_of(const Search& search) {
-  return search.contact.empty() ? policy_list(search.domain, search.policy) : search.contact;
 }
 
 // Whether a search still stands for what it was opened for: it is under way, or somebody has taken it on.
@@ -111,7 +108,7 @@ Async<Search> Searches::draft_unchecked(OpenRequest request) {
 // The search, its first step and that step's timers are one write: it is under way once it is acknowledged.
 Async<Opened> Searches::open(OpenRequest request) {
   TABELLA_CO_ASSIGN(auto search, co_await draft_unchecked(std::move(request)));
-  const auto list = list_of(search);
+  const auto list = target_list(search);
   search.begun = search.status == Status::active;
   for (int i = 0; i < kOpenTries; ++i) {
     Plan plan;
@@ -299,8 +296,9 @@ Async<std::optional<Ended>> Searches::end(std::string id, Status status, Resolut
 }
 
 Async<std::optional<Ended>> Searches::end(const Search& search, Status status, const Resolution& resolution) {
-  const auto ended =
-      co_await parts_.store.update_item(end_update(table_, search, status, resolution, parts_.clock.now()));
+  const auto token = make_uuid();
+  const auto ended = co_await parts_.store.update_item(
+      end_update(table_, search, status, resolution, parts_.clock.now()).set(kEndToken, token));
   if (ended) {
     auto now = to_search(*ended->attributes);
     if (!now) co_return store::fail(store::ErrorCode::internal, "the search's row cannot be read");
@@ -311,10 +309,12 @@ Async<std::optional<Ended>> Searches::end(const Search& search, Status status, c
                     co_await store::item_behind(parts_.store, ended.error(), table_, search_key(search.id)));
   auto now = row ? to_search(*row) : std::nullopt;
   if (!now) co_return std::nullopt;
-  // It may be this very change that is asked for again, because its answer was lost.
-  const bool is_this = now->status == status && now->resolution.how == resolution.how &&
-                       now->resolution.by == resolution.by && now->resolution.attempt == resolution.attempt;
-  co_return Ended{.won = is_this, .search = std::move(*now)};
+  // It may be this very change, of which the answer was lost; or who answered answers again.
+  const bool is_this = store::text_of(*row, kEndToken) == token;
+  const bool is_again = !resolution.attempt.empty() && now->status == status &&
+                        now->resolution.how == resolution.how &&
+                        now->resolution.attempt == resolution.attempt;
+  co_return Ended{.won = is_this || is_again, .search = std::move(*now)};
 }
 
 Async<std::optional<Attempt>> Searches::find_attempt(std::string search, AttemptId id) {
@@ -429,11 +429,24 @@ Async<void> Searches::note_progress(std::string search, AttemptId attempt, std::
 }
 
 Async<void> Searches::resolve(std::string list, std::string key, std::string by) {
-  TABELLA_CO_ASSIGN(const auto row, co_await search_of_key(list, key));
-  if (!row) co_return store::Result<void>();
-  TABELLA_CO_TRY(co_await end(*row, Status::canceled, {.how = "resolved", .by = std::move(by)}));
+  TABELLA_CO_ASSIGN(const auto id, co_await search_of_key(list, key));
+  if (!id) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await end(*id, Status::canceled, {.how = "resolved", .by = std::move(by)}));
+  co_return co_await free_key(list, key, *id);
+}
+
+Async<std::optional<Search>> Searches::resolve(Search search, std::string by) {
+  TABELLA_CO_ASSIGN(auto ended,
+                    co_await end(search, Status::canceled, {.how = "resolved", .by = std::move(by)}));
+  if (!ended) co_return std::nullopt;
+  if (!search.key.empty()) TABELLA_CO_TRY(co_await free_key(target_list(search), search.key, search.id));
+  co_return std::move(ended->search);
+}
+
+// If it is still that search's.
+Async<void> Searches::free_key(const std::string& list, const std::string& key, const std::string& search) {
   TABELLA_CO_TRY(store::was_made(co_await parts_.store.delete_item(
-      store::Delete(table_, dedup_key(list, key)).when(store::equals("search", *row)))));
+      store::Delete(table_, dedup_key(list, key)).when(store::equals("search", search)))));
   co_return store::Result<void>();
 }
 

@@ -97,6 +97,7 @@ class Searches {
   store::Async<std::optional<Ended>> answer(std::string id, Answer answer);
   // What the key was for is over: it can be used again, and the search under it is canceled if it is active.
   store::Async<void> resolve(std::string list, std::string key, std::string by);
+  store::Async<std::optional<Search>> resolve(Search search, std::string by);
 
   // Gives one that another program has written what it did not: its places in the lists, and a nonce.
   store::Async<void> adopt(const Search& search);
@@ -111,6 +112,7 @@ class Searches {
   store::Async<void> plan_opening(Plan& plan, const Search& search);
   // The search that was opened under it last.
   store::Async<std::optional<std::string>> search_of_key(const std::string& list, const std::string& key);
+  store::Async<void> free_key(const std::string& list, const std::string& key, const std::string& search);
   // Opened again as urgent, what was not is urgent from now on.
   store::Async<void> raise(const Search& search);
   store::Async<std::optional<Ended>> end(const Search& search, Status status, const Resolution& resolution);
@@ -128,7 +130,7 @@ class Searches {
 // Whether all whom a search has come to so far have declined.
 bool all_declined(const FullSearch& search);
 
-// The partition of a bundle (bundles.h), and what of it names an attempt.
+// The partition of a bundle (bundles.h): a row for each attempt that is in it.
 std::string bundle_partition(std::string_view bundle);
 
 }  // namespace tabella::manhunt

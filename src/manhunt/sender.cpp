@@ -26,10 +26,12 @@ AttemptState state_after(const std::vector<Try>& tries) {
   return unknown ? AttemptState::unknown : AttemptState::failed;
 }
 
-// How often the provider of the last try was tried in a row.
-size_t tries_in_a_row(const std::vector<Try>& tries) {
+// How often nobody could tell what became of it at the provider of the last try, in a row.
+size_t unknown_in_a_row(const std::vector<Try>& tries) {
   size_t count = 0;
-  for (auto one = tries.rbegin(); one != tries.rend() && one->provider == tries.back().provider; ++one)
+  for (auto one = tries.rbegin();
+       one != tries.rend() && one->provider == tries.back().provider && one->outcome == Outcome::unknown;
+       ++one)
     ++count;
   return count;
 }
@@ -62,7 +64,7 @@ Provider* Sender::next_for(ChannelKind kind, const std::vector<Try>& tries) cons
   if (tries.empty()) return after(kind, nullptr);
   auto* const last = find(kind, tries.back().provider);
   // What may have been sent is sent once more, so that it surely was; what was not goes to the next.
-  const bool same_again = tries.back().outcome == Outcome::unknown && tries_in_a_row(tries) < 2;
+  const bool same_again = unknown_in_a_row(tries) == 1;
   return same_again || !last ? last : after(kind, last);
 }
 

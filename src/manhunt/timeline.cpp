@@ -16,10 +16,6 @@ constexpr int kDaysOfQuiet = 9;
 // What is not finished by then keeps nothing waiting.
 constexpr std::chrono::hours kLongestLate{24};
 
-bool is_used(const Method& method, const Domain& domain) {
-  return method.enabled && (method.verified || !domain.uses_verified_only());
-}
-
 // Puts a search's rows and what is to come into one line.
 class TimelineMaker {
  public:
@@ -191,6 +187,10 @@ Track track_of(const Called& called, const FullContact& contact, const Domain& d
     if (is_used(method, domain))
       track.methods.push_back({.id = method.id, .kind = method.kind, .delay = method.delay});
   return track;
+}
+
+bool is_used(const Method& method, const Domain& domain) {
+  return method.enabled && (method.verified || !domain.uses_verified_only());
 }
 
 TimePoint after_quiet_hours(const Contact& contact, TimePoint time) {

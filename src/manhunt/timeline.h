@@ -30,6 +30,9 @@ std::vector<std::string> contacts_of(const Search& search, const Domain& domain)
 // With the methods that are in use now.
 Track track_of(const Called& called, const FullContact& contact, const Domain& domain);
 
+// Whether it is enabled, and verified where that is needed.
+bool is_used(const Method& method, const Domain& domain);
+
 // The first moment from `time` on that is not in the contact's quiet hours.
 TimePoint after_quiet_hours(const Contact& contact, TimePoint time);
 

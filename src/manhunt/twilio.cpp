@@ -1,7 +1,6 @@
 #include "manhunt/twilio.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,6 +10,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "base/xml.h"
+#include "manhunt/http_outcome.h"
 #include "manhunt/wording.h"
 #include "net/target.h"
 
@@ -23,7 +24,6 @@ namespace {
 // What Twilio documents that it takes.
 constexpr size_t kMostSpoken = 3'000;  // of a document of 4,000 characters
 constexpr size_t kMostTextBody = 1'600;
-constexpr std::chrono::seconds kMostRetryAfter{300};
 
 std::string form_of(std::initializer_list<std::pair<std::string_view, std::string>> fields) {
   std::string form;
@@ -78,38 +78,7 @@ std::vector<std::string> spellings_of(const std::string& base) {
           fmt::format("{}://{}:{}{}", scheme, url->host, url->port, path)};
 }
 
-// "…, code 21211: The 'To' number … is not a valid phone number"
-std::string explanation(const net::OutboundReply& reply) {
-  JsonDocument document;
-  const auto json = document.parse(reply.body);
-  if (!json || !json->is_object()) return fmt::format("it answered {}", reply.status);
-  const auto code = json->find("code");
-  const auto message = printable(json->text("message").substr(0, 300));
-  return fmt::format("it answered {}{}{}{}", reply.status,
-                     code && code->is_number() ? fmt::format(", code {}", code->integer()) : "",
-                     message.empty() ? "" : ": ", message);
-}
-
 }  // namespace
-
-std::string xml_text(std::string_view text) {
-  std::string escaped;
-  auto shown = printable(text);
-  // Characters that XML does not have.
-  for (const auto* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"})
-    for (auto at = shown.find(none); at != std::string::npos; at = shown.find(none, at)) shown.erase(at, 3);
-  for (const char c : shown) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\'': escaped += "&apos;"; break;
-      default: escaped.push_back(c);
-    }
-  }
-  return escaped;
-}
 
 std::string call_twiml(const Message& message, std::string_view action) {
   // Escaped, it is longer.
@@ -135,22 +104,6 @@ std::string say_twiml(std::string_view text, std::string_view language) {
 std::string reply_twiml(std::string_view text) {
   const auto message = text.empty() ? "" : fmt::format("<Message>{}</Message>", xml_text(text));
   return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Response>{}</Response>", message);
-}
-
-Sent sent_by_http(const std::expected<net::OutboundReply, net::OutboundError>& reply) {
-  if (!reply)
-    return {.outcome = reply.error().may_have_come ? Outcome::unknown : Outcome::failed,
-            .detail = reply.error().message};
-  if (reply->status / 100 == 2) return {};
-  Sent sent{.outcome = reply->status >= 500 ? Outcome::unknown : Outcome::failed,
-            .detail = explanation(*reply)};
-  if (reply->status == 429) {
-    int64_t seconds = 1;
-    const auto header = reply->header("retry-after");
-    std::from_chars(header.data(), header.data() + header.size(), seconds);
-    sent.retry_after = std::chrono::seconds(std::clamp<int64_t>(seconds, 1, kMostRetryAfter.count()));
-  }
-  return sent;
 }
 
 bool Twilio::serves(ChannelKind kind) const {

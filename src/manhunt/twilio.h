@@ -42,12 +42,8 @@ class Twilio final : public Provider {
 };
 
 // TwiML.
-std::string xml_text(std::string_view text);
 std::string call_twiml(const Message& message, std::string_view action);
 std::string say_twiml(std::string_view text, std::string_view language);
 std::string reply_twiml(std::string_view text);
-
-// What became of a request over HTTP, whichever provider it was to.
-Sent sent_by_http(const std::expected<net::OutboundReply, net::OutboundError>& reply);
 
 }  // namespace tabella::manhunt

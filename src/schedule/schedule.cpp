@@ -135,22 +135,27 @@ store::TransactWrite Schedule::put_write(const Timer& timer) const {
 }
 
 Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
-  return change_time(std::move(id), at, exists("due"));
+  auto update = change(options_.table, id).set("at", epoch_milliseconds(at)).set("attempt", 0);
+  return change_due(std::move(id), at, std::move(update));
 }
 
 Async<bool> Schedule::reschedule_waiting(std::string id, TimePoint at) {
-  return change_time(std::move(id), at, exists("due") && absent("owner"));
+  auto update = change(options_.table, id).set("at", epoch_milliseconds(at)).set("attempt", 0);
+  return change_due(std::move(id), at, std::move(update).when(absent("owner")));
 }
 
-Async<bool> Schedule::change_time(std::string id, TimePoint at, store::Condition condition) {
+Async<bool> Schedule::put_off(const Firing& firing, TimePoint at) {
+  const auto& id = firing.timer.id;
+  return change_due(id, at, change(options_.table, id).set("attempt", firing.attempt - 1));
+}
+
+Async<bool> Schedule::change_due(std::string id, TimePoint at, Update update) {
   const auto nonce = make_uuid();
-  auto changed = co_await store_.update_item(change(options_.table, id)
+  auto changed = co_await store_.update_item(std::move(update)
                                                  .set("due", epoch_milliseconds(at))
-                                                 .set("at", epoch_milliseconds(at))
                                                  .set("nonce", nonce)
-                                                 .set("attempt", 0)
                                                  .remove("owner")
-                                                 .when(std::move(condition) && differs("nonce", nonce)));
+                                                 .when(exists("due") && differs("nonce", nonce)));
   expect(id, at);
   if (changed) co_return true;
   const auto& error = changed.error();
@@ -326,6 +331,8 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
     from = std::min(from, std::exchange(expected_[static_cast<size_t>(shard)], kNever));
   }
   const auto begun = now();
+  // Nobody works on what was claimed before we were started, though its time is put off.
+  const auto horizon = options_.alone && from == 0 ? begun + options_.lease.count() : begun;
   store::Query query(options_.table);
   query.index(kIndex).partition("shard", shard_name(shard)).limit(kRowsAtOnce);
   if (from > 0) query.where(store::at_least("due", from));
@@ -337,15 +344,16 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
     for (const auto& item : page.items) {
       auto row = to_due_row(item);
       const auto due = row.due;
-      const bool is_due = due <= now();
+      const bool is_left = due <= horizon && !row.owner.empty() && !active_.contains(row.id);
+      const bool is_due = due <= now() || is_left;
       if (is_due && take(std::move(row), looking)) continue;
-      if (is_due) {
+      if (!is_due) looking.next = sooner(looking.next, due);
+      if (!is_due && due <= horizon) continue;
+      if (is_due)
         // Not all were looked at: the others stay as they were seen.
         for (auto& [id, seen] : looking.seen) before.insert_or_assign(id, std::move(seen));
-      } else {
-        looking.next = sooner(looking.next, due);
+      else
         before = std::move(looking.seen);
-      }
       from = std::min(looking.left, begun - options_.set_late.count());
       co_return looking.next;
     }
@@ -401,7 +409,8 @@ bool Schedule::has_room(const Kind& kind) const {
 
 // Nobody's, or that of somebody who has not moved for too long.
 bool Schedule::may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const {
-  if (row.owner.empty()) return true;
+  // Claims of ours are in active_.
+  if (row.owner.empty() || options_.alone) return true;
   const auto at = before.find(row.id);
   const bool same = at != before.end() && at->second.owner == row.owner && at->second.due == row.due;
   const auto since = same ? at->second.since : clock_.elapsed();
@@ -534,7 +543,7 @@ awaitable<bool> Schedule::handle(const ClaimedRow& row) {
 }
 
 Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
-  if (!options_.keep_done) {
+  if (options_.alone) {
     TABELLA_CO_TRY(was_made(
         co_await store_.delete_item(store::Delete(options_.table, key_of(id)).when(equals("owner", owner)))));
     co_return Result<>{};

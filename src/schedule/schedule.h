@@ -34,7 +34,7 @@
 #include "store/transactions.h"
 
 namespace tabella::store {
-class Condition;
+class Update;
 }
 
 namespace tabella::schedule {
@@ -67,9 +67,10 @@ class Schedule {
     // How long after its time another process may set a timer that is found at the next look; what comes
     // later still is found by a look at everything.
     std::chrono::milliseconds set_late{2'000};
-    // Rows of timers that have fired stay for a while, so that a put() whose answer was lost on its way does
-    // not bring them back. Where the store is in this process no answer is lost.
-    bool keep_done = true;
+    // The store is in this process, and in no other. Then no answer of it is lost, and rows of timers that
+    // have fired need not stay so that a put() that is sent again finds them; and whatever was claimed before
+    // the process was started is free.
+    bool alone = false;
     size_t concurrency = 512;  // handlers at once
     size_t of_one_kind = 128;  // of them: one kind cannot keep the others waiting
     std::chrono::milliseconds first_retry{1'000};
@@ -95,6 +96,9 @@ class Schedule {
   void was_set(const Timer& timer) { expect(timer.id, timer.at); }
   // False if there is no such timer, or it has fired. One that is being handled fires again at its new time.
   store::Async<bool> reschedule(std::string id, TimePoint at);
+  // For a handler that cannot do it yet: it is called again, and that it was called does not count as an
+  // attempt.
+  store::Async<bool> put_off(const Firing& firing, TimePoint at);
   // Leaves one alone that is being handled.
   store::Async<bool> reschedule_waiting(std::string id, TimePoint at);
   store::Async<Cancelled> cancel(std::string id);
@@ -155,7 +159,7 @@ class Schedule {
   boost::asio::awaitable<void> fire(DueRow row, std::shared_ptr<Claim> claim);
   store::Async<std::optional<ClaimedRow>> claim(const DueRow& row, const std::string& owner);
   boost::asio::awaitable<bool> handle(const ClaimedRow& row);
-  store::Async<bool> change_time(std::string id, TimePoint at, store::Condition condition);
+  store::Async<bool> change_due(std::string id, TimePoint at, store::Update update);
   store::Async<std::optional<item::Item>> row_behind(const store::Error& failed_condition,
                                                      const std::string& id);
   store::Async<void> finish(const std::string& id, const std::string& owner);

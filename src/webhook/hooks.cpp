@@ -22,7 +22,6 @@ constexpr std::chrono::seconds kPatience{15};
 constexpr std::chrono::seconds kLooksAgain{2};  // for hooks that other processes have added
 constexpr int kMostAttempts = 12;
 constexpr int kMostAtOnce = 8;  // calls of one hook
-constexpr std::chrono::seconds kBusyPause{1};
 
 std::string seal_context(const std::string& id) { return "webhook " + id; }
 
@@ -60,7 +59,7 @@ Hooks::Hooks(std::string system, Parts parts, std::vector<Hook> fixed, Render re
       parts_(parts),
       fixed_(trusted(std::move(fixed))),
       render_(std::move(render)),
-      places_(kMostAtOnce) {
+      places_(parts_.schedule, parts_.clock, kMostAtOnce) {
   parts_.schedule.on(kind_, [this](const schedule::Firing& firing) { return deliver(firing); });
 }
 
@@ -140,14 +139,9 @@ awaitable<void> Hooks::deliver(const schedule::Firing& firing) {
   if (!hooks) throw std::runtime_error(hooks.error().message);
   const auto hook = std::ranges::find(*hooks, payload.substr(0, bar), &Hook::id);
   if (hook == hooks->end()) co_return;
-  const auto place = places_.take(hook->id);
-  if (!place) {
-    // It has not been tried: that is not to count as an attempt.
-    const auto put_off =
-        co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + kBusyPause);
-    if (!put_off) throw std::runtime_error(put_off.error().message);
-    co_return;
-  }
+  const auto place = co_await places_.take(firing, hook->id);
+  if (!place) throw std::runtime_error(place.error().message);
+  if (!*place) co_return;
   auto rendered = co_await render_(*hook, event);
   if (!rendered) throw std::runtime_error(rendered.error().message);
   if (std::holds_alternative<NotThereYet>(*rendered)) throw std::runtime_error("the event is not there yet");

@@ -331,6 +331,48 @@ TEST_P(Schedules, TakeOverFromOneThatDiedAndSaySo) {
 }
 
 // They never look by themselves here: whatever fires has woken them.
+TEST_P(Schedules, BeginAtOnceWithWhatWasLeftWhereNobodyElseCanBeAtIt) {
+  make_table();
+  // As a process leaves it that is killed: claimed, with its time put off by the lease.
+  const auto claimed = epoch_milliseconds(in(std::chrono::minutes{1}));
+  for (const auto* id : {"left", "waiting"}) set(*make("setter"), id, in(std::chrono::minutes{1}));
+  store::Update claim("timers", schedule::key_of("left"));
+  claim.set("owner", "one/dead/1").set("due", claimed).set("attempt", 1);
+  ASSERT_TRUE(run(store().update_item(std::move(claim))));
+  auto alone = options("one");
+  alone.alone = true;
+  alone.lease = std::chrono::minutes{2};
+  Process process(make(std::move(alone), [this](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    co_return;
+  }));
+  EXPECT_TRUE(eventually([&] { return !fired().empty(); }));
+  process.stop();
+  ASSERT_EQ(fired().size(), 1u);
+  EXPECT_EQ(fired()[0].firing.timer.id, "left");
+  EXPECT_EQ(fired()[0].firing.attempt, 2);
+}
+
+TEST_P(Schedules, DoNotCountWhatIsPutOff) {
+  make_table();
+  Schedule* self = nullptr;
+  auto schedule = make("one", [&](const Firing& firing) -> boost::asio::awaitable<void> {
+    note(firing);
+    if (fired().size() == 1) throw std::runtime_error("the test fails");
+    if (fired().size() < 4) EXPECT_TRUE(co_await self->put_off(firing, in(milliseconds{20})));
+  });
+  self = schedule.get();
+  const auto at = in(milliseconds{-10});
+  EXPECT_EQ(set(*schedule, "busy", at), "ok");
+  Process process(std::move(schedule));
+  EXPECT_TRUE(eventually_fired(4));
+  process.stop();
+  std::vector<int> attempts;
+  for (const auto& one : fired()) attempts.push_back(one.firing.attempt);
+  EXPECT_EQ(attempts, (std::vector<int>{1, 2, 2, 2}));
+  EXPECT_EQ(epoch_milliseconds(fired()[3].firing.timer.at), epoch_milliseconds(at)) << "what it was set for";
+}
+
 TEST_P(Schedules, AreWokenByWhatIsSetInTheirProcess) {
   make_table();
   auto alone = options("one");

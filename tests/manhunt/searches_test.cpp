@@ -125,7 +125,7 @@ TEST_F(SearchesTest, AnAttemptThatIsTriedAgainIsCountedOnce) {
   open({.contact = "cbob"});
   bool refused = false;
   store_.decide([&](test::FaultyStore::Call call) {
-    if (!call.writes || call.number != 1) return test::Fault::none;  // 0 has counted it
+    if (!call.writes || call.number != 2) return test::Fault::none;  // those before have counted it
     refused = true;
     return test::Fault::refuse;
   });

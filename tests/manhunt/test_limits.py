@@ -73,6 +73,21 @@ class Bundles(Limits):
         self.assertEqual(self.domain.find(later)["status"], "active")
 
 
+    def test_another_destination_is_another_bundle(self):
+        ann = self.limited("Ann", "+390611111111", 1, "1d")
+        path = f"/contacts/{ann['id']}/methods/{self.domain.call('GET', '/contacts/' + ann['id'])['methods'][0]['id']}"
+        self.domain.ring(self.domain.search(ann))
+        first = self.domain.search(ann)
+        wait_until(lambda: self.domain.find(first)["attempts"])
+        self.domain.call("PUT", path, {"destination": "+390699999999"})
+        self.assertEqual(self.domain.ring(self.domain.search(ann))[0]["destination"], "+390699999999")
+        second = self.domain.search(ann)
+        wait_until(lambda: self.domain.find(second)["attempts"])
+        bundled = [self.domain.find(search)["attempts"][0] for search in (first, second)]
+        self.assertEqual([one["state"] for one in bundled], ["bundled"] * 2)
+        self.assertNotEqual(bundled[0]["bundle"], bundled[1]["bundle"])
+
+
 class Codes(Limits):
     def test_many_domains_send_no_more_to_a_destination(self):
         statuses = []
@@ -94,20 +109,35 @@ class Codes(Limits):
             code = re.search(r"\b(\d{6})\b", domain.call("POST", path, expect=202)["detail"])[1]
             domain.call("POST", path + "/confirm", {"code": code})
             domain.ring(domain.search(ann))
+            # Verified when it was planned, another one when it is due.
+            path = f"/contacts/{ann['id']}/methods/{ann['methods'][0]['id']}"
+            domain.call("PUT", path, {"delay": "1s"})
+            search = domain.search(ann, wait="100ms")
+            domain.call("PUT", path, {"destination": "+390699999999"})
+            attempt, = domain.until(search, "failed")["attempts"]
+            self.assertEqual((attempt["state"], attempt["detail"]), ("skipped", "the method is not verified"))
 
 
 class Sizes(Limits):
-    def test_a_search_asks_five_hundred_at_most(self):
+    def test_a_search_asks_two_hundred_at_most(self):
         people = [self.domain.contact(f"P{number}") for number in range(20)]
         steps = [{"wait": "1m", "targets": [{"contact": one["id"]} for one in people]}]
-        self.domain.call("PUT", "/policies/all", {"steps": steps * 5, "repeat": 4})
-        self.assertIn("600 would be asked", self.refused("PUT", "/policies/all", {"steps": steps * 5, "repeat": 5}))
+        self.domain.call("PUT", "/policies/all", {"steps": steps * 5, "repeat": 1})
+        self.assertIn("300 would be asked", self.refused("PUT", "/policies/all", {"steps": steps * 5, "repeat": 2}))
 
     def test_a_wait_of_a_month_at_most(self):
         ann = self.domain.contact("Ann", ("text", "+390611111111"))
         self.domain.search(ann, wait="30d")
         self.assertIn("30d", self.refused("POST", "/searches", {"contact": ann["id"], "wait": "31d"}))
         self.assertIn("30d", self.refused("POST", f"/contacts/{ann['id']}/methods", {"type": "text", "destination": "+390611111111", "delay": "31d"}))
+
+    def test_the_longest_search_is_drawn(self):
+        people = [self.domain.contact(f"P{number}", *[("text", "+390611111111")] * 10) for number in range(20)]
+        self.domain.call("PUT", "/policies/all", {"steps": [{"wait": "1m", "targets": [{"contact": one["id"]} for one in people]}] * 10})
+        request = {"policy": "all", "metadata": {"summary": "x" * 60_000}}
+        line = self.domain.call("POST", "/dry-run", request)["timeline"]
+        self.assertEqual(len(line), 2000)
+        self.assertTrue(all("xxx" in entry["text"] for entry in line))
 
     def test_one_address_for_each_method(self):
         for address in ("ann@example.com,eve@example.com", "ann@example.com eve@example.com", "Ann <ann@example.com>", "ann@", "@example.com", "ann@exa mple.com", "ann@example.com\r\nBcc: eve@example.com"):
@@ -134,6 +164,43 @@ class Keys(Limits):
         self.assertEqual(event(after), 202)
         self.assertEqual(self.domain.policy("shop", ("2h", {"contact": ann["id"]}))["routing_key"], after)
         self.domain.call("POST", "/policies/nothing/routing-key", expect=404)
+
+    def test_what_was_resolved_frees_its_key(self):
+        ann = self.domain.contact("Ann", ("phone", "+390611111111"))
+        first = self.domain.search(ann, key="disk")
+        self.domain.call("POST", f"/searches/{first['id']}/respond", {"answer": "accept"})
+        self.assertEqual(self.domain.search(ann, key="disk", expect=200)["id"], first["id"])
+        self.assertEqual(self.domain.call("POST", f"/searches/{first['id']}/resolve")["status"], "successful")
+        second = self.domain.search(ann, key="disk")
+        self.assertNotEqual(second["id"], first["id"])
+        # It is not the first one's any more.
+        self.domain.call("POST", f"/searches/{first['id']}/resolve")
+        self.assertEqual(self.domain.search(ann, key="disk", expect=200)["id"], second["id"])
+        found = self.domain.call("POST", f"/searches/{second['id']}/resolve")
+        self.assertEqual((found["status"], found["resolution"]["how"]), ("canceled", "resolved"))
+
+    def test_who_is_needed_is_not_removed(self):
+        ann, bob = (self.domain.contact(name, ("phone", "+390611111111")) for name in ("Ann", "Bob"))
+        self.domain.policy("shop", ("1h", {"contact": ann["id"]}))
+        self.domain.call("PUT", "/heartbeats/backup", {"every": "1h", "policy": "shop"})
+        self.assertIn("heartbeat backup", self.domain.call("DELETE", "/policies/shop", expect=409)["error"])
+        self.domain.call("PUT", "/heartbeats/backup", {"every": "1h", "contact": bob["id"]})
+        self.domain.call("DELETE", "/policies/shop", expect=204)
+        self.assertIn("heartbeat backup", self.domain.call("DELETE", f"/contacts/{bob['id']}", expect=409)["error"])
+        self.domain.call("DELETE", "/heartbeats/backup", expect=204)
+        self.domain.call("PUT", "/schedules/s", {"rotations": []})
+        over = {"contact": bob["id"], "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"}
+        self.domain.call("POST", "/schedules/s/overrides", over, 201)
+        one = self.domain.call("POST", "/schedules/s/overrides", {**over, "to": "2100-01-02T00:00:00Z"}, 201)
+        self.assertIn("schedule s", self.domain.call("DELETE", f"/contacts/{bob['id']}", expect=409)["error"])
+        self.domain.call("DELETE", f"/schedules/s/overrides/{one['id']}", expect=204)
+        self.domain.call("DELETE", f"/contacts/{bob['id']}", expect=204)
+
+    def test_of_two_who_say_the_same_one_was_first(self):
+        ann = self.domain.contact("Ann", ("phone", "+390611111111"))
+        search = self.domain.search(ann)
+        self.domain.call("POST", f"/searches/{search['id']}/respond", {"answer": "accept"})
+        self.domain.call("POST", f"/searches/{search['id']}/respond", {"answer": "accept"}, 409)
 
     def test_a_key_is_its_contacts_own(self):
         ann = self.domain.contact("Ann", ("phone", "+390611111111"))

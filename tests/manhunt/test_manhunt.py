@@ -338,6 +338,16 @@ class NotNow(Searching):
         self.domain.call("POST", "/heartbeats/backup/beat", expect=404)
 
 
+    def test_a_heartbeat_that_is_missed_during_maintenance_is_not_forgotten(self):
+        ann = self.domain.contact("Ann", ("phone", "+390611111111"))
+        self.domain.call("PUT", "/maintenance/move", {"from": "2026-01-01T00:00:00Z", "to": "2100-01-01T00:00:00Z"})
+        self.domain.call("PUT", "/heartbeats/backup", {"every": "1s", "contact": ann["id"]})
+        wait_until(lambda: self.domain.call("GET", "/searches?status=canceled")["searches"])
+        self.domain.call("DELETE", "/maintenance/move", expect=204)
+        wait_until(lambda: self.domain.call("GET", "/searches?status=active")["searches"])
+        self.assertTrue(self.domain.call("GET", "/heartbeats/backup")["late"])
+
+
 class WhatIsSaid(Searching):
     def test_a_dry_run_says_what_a_search_says(self):
         ann = self.domain.contact("Ann", ("phone", "+390611111111"), ("text", "+390622222222"), ("email", "ann@example.com"), language="it")

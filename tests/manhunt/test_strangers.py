@@ -90,6 +90,7 @@ class Strangers(unittest.TestCase):
         yield "GET", search, None
         yield "POST", search + "/respond", {"answer": "accept"}
         yield "POST", search + "/cancel", None
+        yield "POST", search + "/resolve", None
         yield "GET", search + "/timeline", None
         yield "POST", "/dry-run", {"contact": self.ann["id"]}
 

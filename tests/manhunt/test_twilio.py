@@ -34,8 +34,9 @@ class Gateway:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 gateway.calls.append(({name.lower(): value for name, value in self.headers.items()}, json.loads(body)))
                 status = gateway.answers.pop(0) if gateway.answers else 200
-                answer = json.dumps({"message": {"id": f"g-{len(gateway.calls)}"}} if status == 200 else {"error": "no"}).encode()
-                self.send_response(status)
+                taken = {"message": {"id": f"g-{len(gateway.calls)}"}}
+                answer = json.dumps(status if isinstance(status, dict) else taken if status == 200 else {"error": "no"}).encode()
+                self.send_response(200 if isinstance(status, dict) else status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
@@ -67,8 +68,8 @@ def twilio_provider(twilio, **more):
 def gateway_provider(gateway):
     return {"name": "other", "type": "http", "channels": ["text", "phone"], "secret": "s3cret",
             "request": {"method": "POST", "url": gateway.url, "headers": {"Content-Type": "application/json", "Authorization": "Bearer {{secret}}"},
-                        "body": '{"to":"{{destination}}","text":"{{text}}","id":"{{id}}"}'},
-            "reply": {"reference": "{{message.id}}"}, "replies": {"key": REPLIES_KEY, "from": "{{sender}}", "text": "{{message.body}}"}}
+                        "body": '{"to":"{{destination}}","text":"{{text}}","id":"{{id}}","answer":"{{answer_url}}"}'},
+            "reply": {"reference": "{{message.id}}", "error": "{{error}}"}, "replies": {"key": REPLIES_KEY, "from": "{{sender}}", "text": "{{message.body}}"}}
 
 
 class Manhunt(unittest.TestCase):
@@ -659,6 +660,32 @@ class Failover(Manhunt):
         self.assertEqual((self.status(search), self.get(search)["resolution"]["how"]), ("successful", "text"))
         self.assertEqual(self.reply(json.dumps({"sender": self.number, "message": {"body": "I am on holiday"}})), "", "a program that answers everything is not answered")
 
+    def test_the_other_service_hands_on_what_was_pressed(self):
+        self.twilio.down = True
+        for digits, status in (("1", "successful"), ("2", "active")):
+            with self.subTest(digits):
+                self.number = self.new_number()
+                search = self.look_for("phone")
+                wait_until(lambda: self.gateway.to(self.number))
+                path = self.gateway.to(self.number)[0]["answer"].removeprefix(self.base)
+                key = {"Authorization": f"Bearer {REPLIES_KEY}"}
+                press = lambda body, headers: self.server.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
+                self.assertEqual(press({"message": {"body": digits}}, {})[0].status, 403)
+                response, again = press({"message": {"body": "7"}}, key)
+                self.assertIn("Disk full", json.loads(again)["say"])
+                self.assertEqual(self.status(search), "active")
+                response, content = press({"message": {"body": digits}}, key)
+                self.assertEqual(response.status, 200, content)
+                self.assertEqual(self.status(search), status)
+                self.assertEqual(self.attempt(search)["response"]["answer"], "accept" if digits == "1" else "decline")
+        self.assertEqual(self.server.request("POST", "/manhunt/callbacks/other/call?search=s0&attempt=a01.01.01.01", json.dumps({"message": {"body": "1"}}), key)[0].status, 404)
+
+    def test_what_it_says_was_wrong_was_not_taken(self):
+        self.twilio.down = True
+        self.gateway.answers.append({"error": "no credit"})
+        attempt = self.finished(self.look_for("text"))
+        self.assertEqual((attempt["state"], attempt["tries"][-1]["provider"], attempt["tries"][-1]["detail"]), ("failed", "other", "no credit"))
+
     def test_replies_are_the_services_own(self):
         search = self.look_for("text")
         self.finished(search)
@@ -737,6 +764,13 @@ class Alone(Manhunt):
         self.twilio.fail_next(2, 500, 20500)
         attempt = self.finished(self.look_for("phone"), PATIENCE)
         self.assertEqual((attempt["state"], self.tries(attempt)), ("unknown", [("twilio", "unknown"), ("twilio", "unknown")]))
+
+    def test_nobody_knows_after_it_had_enough_to_do(self):
+        self.twilio.rate_limit(1, retry_after=2)
+        search = self.look_for("phone")
+        wait_until(self.came, 20)
+        self.twilio.fail_next(1, 500, 20500)
+        self.assertEqual([outcome for _, outcome in self.tries(self.finished(search, PATIENCE))], ["failed", "unknown", "sent"])
 
     def test_nobody_listens(self):
         self.twilio.down = True
