@@ -65,7 +65,9 @@ void read_audience(net::Call& call, net::JsonBody& body, Publication& publicatio
   if (audiences) {
     if (!audiences->is_object()) return call.refuse(400, "audiences: expected an object");
     content.everyone = audiences->text("kind") == "everyone";
-    content.label = audiences->text("label").substr(0, kMostText);
+    content.label = audiences->text("label");
+    if (content.label.size() > kMostText)
+      call.refuse(400, fmt::format("audiences: label: at most {} bytes", kMostText));
     const auto uids = audiences->find("uids");
     if (!content.everyone &&
         (audiences->text("kind") != "users" || !uids || uids->kind() != JsonValue::Kind::array))
@@ -150,6 +152,13 @@ void apply_rules(net::Call& call, const Settings::Rules& rules, const std::vecto
         parse_duration(digest->second.every).value_or(std::chrono::milliseconds(0)));
 }
 
+void read_taxonomy(net::Call& call, JsonValue taxonomy, Content& content) {
+  const auto category = taxonomy.is_object() ? taxonomy.find("category") : std::nullopt;
+  if (!taxonomy.is_object() || (category && category->kind() != JsonValue::Kind::string))
+    return call.refuse(400, R"(taxonomy: expected {"category": "orders"})");
+  content.category = taxonomy.text("category");
+}
+
 std::optional<Publication> read_publication(net::Call& call, Place place, TimePoint now,
                                             const Settings::Rules& rules) {
   auto body = call.json(kPostExample);
@@ -158,8 +167,7 @@ std::optional<Publication> read_publication(net::Call& call, Place place, TimePo
   auto& content = publication.content;
   read_audience(call, *body, publication);
   content.category = body->text("category", "");
-  if (const auto taxonomy = body->any("taxonomy"); taxonomy && taxonomy->is_object())
-    content.category = taxonomy->text("category");
+  if (const auto taxonomy = body->any("taxonomy")) read_taxonomy(call, *taxonomy, content);
   if (!content.category.empty())
     if (const auto problem = problem_with_category(content.category); !problem.empty())
       call.refuse(400, problem);

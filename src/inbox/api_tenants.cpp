@@ -7,6 +7,7 @@
 #include "base/time_text.h"
 #include "inbox/api.h"
 #include "inbox/schema.h"
+#include "webhook/signature.h"
 
 namespace tabella::inbox {
 
@@ -28,6 +29,7 @@ constexpr const char* kTenantExample =
     R"({"title": "Shop", "ttl": "30d", "public_keys": ["-----BEGIN PUBLIC KEY-----…"], "preferences": {"news": {"email": true}}})";
 constexpr const char* kInboxExample =
     R"({"title": "Bell", "description": "…", "ttl": {"default": "30d", "orders": "90d"}, "preferences": {"orders": {"email": true}}, "email": {"from": "Shop <bell@example.com>", "after": "10m", "link_base": "https://example.com"}, "webhook": {"url": "https://example.com/hook"}, "digests": {"likes": {"every": "1h", "title": "{count} new likes"}}, "schema": {"required": ["order"]}})";
+constexpr const char* kSecretExample = R"({"anew": true})";
 constexpr const char* kTokenExample = R"({"user": "ann", "ttl": "1h", "inbox": "bell"})";
 
 void write_tenant(std::string& out, const std::string& tenant, const TenantSettings& settings,
@@ -186,9 +188,12 @@ void Api::add_tenant_routes(Routes& routes) {
   routes.add(with_body(own_route("PUT", "/inbox/{tenant}", "Sets a tenant's title, time to live and keys"),
                        kTenantExample),
              &Api::set_tenant);
-  routes.add(own_route("POST", "/inbox/{tenant}/secret",
-                       "Shows the tenant's secret, which signs tokens and is good as X-Inbox-Key"),
-             &Api::show_secret);
+  routes.add(
+      with_body(own_route("POST", "/inbox/{tenant}/secret",
+                          "Shows the tenant's secret, which signs tokens and is good as X-Inbox-Key, and "
+                          "that of its webhooks; or makes others"),
+                kSecretExample),
+      &Api::show_secret);
   routes.add(with_body(own_route("POST", "/inbox/{tenant}/tokens", "Makes a token for a user's pages"),
                        kTokenExample),
              &Api::make_token);
@@ -283,9 +288,19 @@ awaitable<void> Api::set_inbox(Call& call) {
 awaitable<void> Api::show_secret(Call& call) {
   const auto tenant = tenant_of(call);
   if (!tenant || !co_await admit_admin(call, *tenant)) co_return;
-  const auto secret = co_await parts_.keys.secret(*tenant);
+  bool anew = false;
+  if (!call.request.body.empty()) {
+    auto body = call.json(kSecretExample);
+    if (!body) co_return;
+    anew = body->flag("anew", false);
+    body->no_others();
+    if (call.answered()) co_return;
+  }
+  const auto secret = co_await (anew ? parts_.keys.make_secret(*tenant, true) : parts_.keys.secret(*tenant));
   if (!secret) co_return house::refuse(call, secret.error());
-  JsonObjectWriter(call.answer_json()).string("secret", *secret);
+  JsonObjectWriter object(call.answer_json());
+  object.string("secret", *secret);
+  object.string("webhook_secret", webhook::secret_of(*secret));
 }
 
 awaitable<void> Api::make_token(Call& call) {

@@ -20,6 +20,7 @@ namespace {
 // A transaction has a hundred actions: a row for each message, one for its category at most, and c#*.
 constexpr size_t kMostAtOnce = 45;
 constexpr int kMostTries = 50;
+constexpr std::chrono::seconds kMostTime{10};
 constexpr std::chrono::milliseconds kCheckEvery = std::chrono::days{1};
 // Before the store removes what has expired.
 constexpr std::chrono::milliseconds kRecountAfter = kGrace - std::chrono::days{1};
@@ -39,7 +40,6 @@ store::Query rows_of(const std::string& table, const Box& box, const char* prefi
       .consistent();
 }
 
-// What no try has to do with.
 store::Error still_contended() {
   return {store::ErrorCode::unavailable, "too much happens to this inbox at once; try again"};
 }
@@ -67,6 +67,11 @@ bool is_for(const Stats& stats, const StoredMessage& broadcast) {
              : stats.bell.allows(broadcast.state.category, broadcast.state.arrived, !broadcast.opt_in);
 }
 
+// What a message adds to the counters of the box in which it is.
+Tally counted_for(const Box& box, const State& state, const Marks& marks) {
+  return box.is_public() ? Tally{.published = 1} : tally_of(state, marks);
+}
+
 bool is_shown(const Entry& entry, const FeedRequest& request) {
   if (entry.state.redacted) return false;
   if (request.category && entry.state.category != *request.category) return false;
@@ -89,7 +94,8 @@ struct Boxes::Look {
 
 template <class Attempt>
 Async<void> Boxes::until_made(Attempt attempt) {
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  const auto until = std::chrono::steady_clock::now() + kMostTime;
+  for (int tries = 0; tries < kMostTries && std::chrono::steady_clock::now() < until; ++tries) {
     TABELLA_CO_ASSIGN(const bool made, co_await attempt());
     if (made) co_return store::Result<void>();
     co_await store::pause_for(
@@ -213,10 +219,10 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
     for (auto& row : rows.items) {
       auto own = std::make_shared<const StoredMessage>(read_message(std::move(row)));
       if (own->id == before) continue;  // the range includes its end
-      before = own->id;
       while (!is_full() && broadcast != list->all.begin() && (*std::prev(broadcast))->id > own->id)
         take_broadcast(nullptr);
       if (is_full()) break;
+      before = own->id;
       const bool has_broadcast = broadcast != list->all.begin() && (*std::prev(broadcast))->id == own->id;
       if (has_broadcast)
         take_broadcast(own.get());
@@ -225,7 +231,7 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
       if (is_full()) break;
       co_await slice.yield_if_over();
     }
-    if (more && std::chrono::steady_clock::now() > until) {
+    if (more && !is_full() && std::chrono::steady_clock::now() > until) {
       page.next = before;
       co_return page;
     }
@@ -293,11 +299,13 @@ Async<Counts> Boxes::counts(Box box) {
   co_return counts;
 }
 
-// However many there are.
-Async<void> Boxes::retire(const Box& box, TimePoint now) {
+// However many there are; whoever asks again goes on with it.
+Async<void> Boxes::retire(Box box, TimePoint now) {
+  const auto until = std::chrono::steady_clock::now() + kMostTime;
   while (true) {
     TABELLA_CO_ASSIGN(const auto late, co_await overdue(box, now));
     if (late.empty()) co_return store::Result<void>();
+    if (std::chrono::steady_clock::now() > until) co_return std::unexpected(still_contended());
     TABELLA_CO_TRY(co_await until_made([&]() -> Async<bool> {
       TABELLA_CO_ASSIGN(const auto stats, co_await read_stats_of_all(box));
       co_return co_await remove_rows(box, stats, late, {});
@@ -313,7 +321,7 @@ Async<bool> Boxes::remove_rows(const Box& box, const Stats& stats, std::vector<s
   Writes writes;
   for (auto& row : rows) {
     const auto message = read_message(std::move(row));
-    add_to(deltas, message.state.category, Tally{} - tally_of(message.state, stats.marks));
+    add_to(deltas, message.state.category, Tally{} - counted_for(box, message.state, stats.marks));
     writes.push_back(store::Delete(table_, message_key(box, message.id)));
   }
   auto all = stats_update(table_, box, stats, sequence_.next(stats.sequence), clock_.now());

@@ -84,6 +84,8 @@ class Boxes {
 
   store::Async<FeedPage> feed(Box box, FeedRequest request);
   store::Async<Counts> counts(Box box);
+  // Takes off the counters what has expired by then.
+  store::Async<void> retire(Box box, TimePoint now);
   // What has changed since, a few hundred messages at most; for who comes back, or has been there all along.
   store::Async<Changes> changes(Box box, Mark since, bool was_away);
   // How far the box and its broadcasts have come. Lets in who is new.
@@ -132,7 +134,6 @@ class Boxes {
                                  std::vector<std::string>& found);
   store::Async<bool> remove_rows(const Box& box, const Stats& stats, std::vector<store::Item> keys,
                                  std::optional<int64_t> redactions);
-  store::Async<void> retire(const Box& box, TimePoint now);
   store::Async<std::vector<store::Item>> overdue(const Box& box, TimePoint now);
   store::Async<bool> reconcile(const Box& box, const Stats& stats, const List& list);
   store::Async<bool> recount(const Box& box, const Stats& stats, const Marks& marks);

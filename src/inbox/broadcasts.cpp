@@ -11,7 +11,7 @@ using store::Async;
 
 namespace {
 
-// All of them are forgotten when they come to more.
+// The others are forgotten when they come to more.
 constexpr size_t kMostKept = 128u << 20;
 // So often a list is read anew, which drops what has gone meanwhile.
 constexpr std::chrono::hours kReload{6};
@@ -113,8 +113,10 @@ Broadcasts::List Broadcasts::keep(const Place& place, std::shared_ptr<BroadcastL
   kept.list = list;
   bytes_ += bytes;
   if (bytes_ > kMostKept) {
+    auto this_one = std::move(kept);
     kept_.clear();
-    bytes_ = 0;
+    kept_[place] = std::move(this_one);
+    bytes_ = bytes;
   }
   return list;
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "webhook/call.h"
+#include "webhook/signature.h"
 
 namespace tabella::inbox {
 
@@ -155,8 +156,9 @@ Async<void> Channels::call_webhook(const Sending& sending, const schedule::Firin
   }
   TABELLA_CO_ASSIGN(const auto secret, co_await parts_.keys.secret(sending.place.tenant));
   const auto id = fmt::format("{}-{}", content.id, sending.user.empty() ? "$public" : sending.user);
-  const auto failure = co_await webhook::call(
-      parts_.outbound, {.url = settings->url, .body = std::move(body)}, secret, id, parts_.clock.now());
+  const auto failure =
+      co_await webhook::call(parts_.outbound, {.url = settings->url, .body = std::move(body)},
+                             webhook::secret_of(secret), id, parts_.clock.now());
   if (!failure) {
     ++sent_;
     co_return store::Result<void>();

@@ -77,10 +77,11 @@ std::string filled(std::string text, int64_t count, std::string_view category) {
   return text;
 }
 
-// One alone is what it was; of several their number, and the newest of them.
+// Of several their number, and the newest of them. One is as it was: `alone`, if that is known.
 item::Value digest_message(std::vector<std::pair<std::string, item::Value>> items, int64_t count,
-                           const std::string& title, std::string_view category) {
-  auto message = count == 1 ? items.front().second : item::Value::map();
+                           const std::string& title, std::string_view category,
+                           std::optional<item::Value> alone = {}) {
+  auto message = alone ? std::move(*alone) : count == 1 ? items.front().second : item::Value::map();
   if (count > 1) message.set_member("title", item::Value::string(filled(title, count, category)));
   auto digest = item::Value::map();
   digest.set_member("count", item::Value::integer(count));
@@ -216,6 +217,20 @@ awaitable<void> Digests::carry_out(const schedule::Firing& firing) {
   if (!published) throw std::runtime_error(published.error().message);
 }
 
+// What was kept of it is short; its post has all of it. Nothing: it has not any more.
+Async<std::optional<item::Value>> Digests::restore(const Place& place, Content& content,
+                                                   const std::string& id) {
+  TABELLA_CO_ASSIGN(const auto found, co_await store_.get_item(
+                                          {.table = table_, .key = post_key(place, id), .consistent = true}));
+  if (!found.item) co_return std::nullopt;
+  auto post = read_post(id, *found.item);
+  if (post.content.message.empty()) co_return std::nullopt;
+  content.sender = std::move(post.content.sender);
+  content.host_system_id = std::move(post.content.host_system_id);
+  content.label = std::move(post.content.label);
+  co_return item::Value::decode(item::ValueView(std::string_view(post.content.message)));
+}
+
 Async<void> Digests::publish(const Box& box, const std::string& category, int64_t end, int part) {
   const auto key = digest_key(box, category, end, part);
   TABELLA_CO_ASSIGN(const auto rules, co_await settings_.rules(box.place));
@@ -239,12 +254,17 @@ Async<void> Digests::publish(const Box& box, const std::string& category, int64_
     const auto now = clock_.now();
     const auto count = static_cast<int64_t>(items.size());
     Digest digest{.box = box, .content = {}, .channels = channel_plans(rules, category, {})};
-    digest.content = {.id = digest_id(box, category, end, part, version),
-                      .category = category,
-                      .received = epoch_milliseconds(now),
-                      .expires = epoch_milliseconds(now) / 1000 + rules.time_to_live(category).count(),
-                      .message = item::encode(digest_message(std::move(items), count, title, category)),
-                      .opt_in = !rules.wants(category, Channel::bell)};
+    std::optional<item::Value> alone;
+    if (count == 1) {
+      TABELLA_CO_ASSIGN(alone, co_await restore(box.place, digest.content, items.front().first));
+    }
+    digest.content.id = digest_id(box, category, end, part, version);
+    digest.content.category = category;
+    digest.content.received = epoch_milliseconds(now);
+    digest.content.expires = epoch_milliseconds(now) / 1000 + rules.time_to_live(category).count();
+    digest.content.message =
+        item::encode(digest_message(std::move(items), count, title, category, std::move(alone)));
+    digest.content.opt_in = !rules.wants(category, Channel::bell);
     TABELLA_CO_ASSIGN(const bool published, co_await publish_(std::move(digest), std::move(along)));
     if (published) co_return store::Result<void>();
   }

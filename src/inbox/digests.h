@@ -57,6 +57,8 @@ class Digests {
   boost::asio::awaitable<void> carry_out(const schedule::Firing& firing);
 
  private:
+  store::Async<std::optional<item::Value>> restore(const Place& place, Content& content,
+                                                   const std::string& id);
   store::Async<void> publish(const Box& box, const std::string& category, int64_t end, int part);
   store::Async<bool> is_there(const store::Item& key);
 

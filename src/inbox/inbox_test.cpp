@@ -70,15 +70,27 @@ TEST(Schema, CombinesSchemas) {
   EXPECT_EQ(mismatch(R"({"required": ["a"]})", R"({"a": null})"), "") << "null is there";
 }
 
+TEST(Schema, CountsWhatAListContains) {
+  constexpr const char* kTwo = R"({"contains": {"type": "string"}, "minContains": 2, "maxContains": 3})";
+  EXPECT_NE(mismatch(kTwo, R"(["a", 1])"), "");
+  EXPECT_EQ(mismatch(kTwo, R"(["a", 1, "b"])"), "");
+  EXPECT_NE(mismatch(kTwo, R"(["a", "b", "c", "d"])"), "");
+  EXPECT_NE(mismatch(R"({"contains": {"type": "string"}})", "[1]"), "");
+  EXPECT_EQ(mismatch(R"({"contains": {"type": "string"}, "minContains": 0})", "[1]"), "");
+}
+
 TEST(Schema, EndsWhateverItIsAsked) {
   EXPECT_NE(mismatch(R"({"$ref": "#"})", "1"), "");
-  std::string by_reference = R"({"$ref": "#/$defs/a0", "$defs": {)";
+  std::string definitions = R"("$defs": {)";
   for (int i = 0; i < 25; ++i)
-    by_reference += "\"a" + std::to_string(i) + R"(": {"allOf": [{"$ref": "#/$defs/a)" +
-                    std::to_string(i + 1) + R"("}, {"$ref": "#/$defs/a)" + std::to_string(i + 1) + "\"}]},";
-  by_reference += R"("a25": true}})";
-  EXPECT_EQ(problem(by_reference), "");
-  EXPECT_EQ(mismatch(by_reference, "1"), "it takes too long to check");
+    definitions += "\"a" + std::to_string(i) + R"(": {"allOf": [{"$ref": "#/$defs/a)" +
+                   std::to_string(i + 1) + R"("}, {"$ref": "#/$defs/a)" + std::to_string(i + 1) + "\"}]},";
+  definitions += R"("a25": true})";
+  for (const auto* asked : {R"("$ref": "#/$defs/a0")", R"("not": {"$ref": "#/$defs/a0"})"}) {
+    const auto schema = "{" + std::string(asked) + ", " + definitions + "}";
+    EXPECT_EQ(problem(schema), "");
+    EXPECT_EQ(mismatch(schema, "1"), "it takes too long to check");
+  }
 }
 
 TEST(BellHistory, IsThatOfEachPlaceInTheOrder) {

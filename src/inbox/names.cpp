@@ -41,6 +41,8 @@ std::string Box::partition() const {
                             : fmt::format("t#{}U#{}#{}", place.tenant, user, place.inbox);
 }
 
+bool Box::is_public() const { return user == kEverybody; }
+
 Box public_box(const Place& place) { return {.place = place, .user = kEverybody}; }
 
 std::string problem_with_name(std::string_view what, std::string_view name) {

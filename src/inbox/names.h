@@ -27,6 +27,7 @@ struct Box {
   std::string user;
 
   std::string partition() const;
+  bool is_public() const;
   bool operator==(const Box&) const = default;
 };
 Box public_box(const Place& place);

@@ -18,6 +18,7 @@ namespace {
 
 // How long a post may take to be written down, before its timer looks for it.
 constexpr std::chrono::seconds kToWriteDown{5};
+constexpr const char* kKeyUntil = "until";  // a key is free once the message has expired
 
 std::string key_partition(const Place& place, std::string_view key) {
   return fmt::format("t#{}K#{}#{}", place.tenant, place.inbox, key);
@@ -121,8 +122,10 @@ std::vector<store::TransactWrite> Posts::records(const Publication& publication,
                                             .set(kSort, kPostSort)
                                             .set(kPostId, post.id)
                                             .set(kPostFingerprint, publication.fingerprint)
+                                            .set(kKeyUntil, publication.content.expires)
                                             .set(kRemovePost, remove))
-                         .when(store::absent(kPartition)));
+                         .when(store::absent(kPartition) ||
+                               store::at_most(kKeyUntil, epoch_milliseconds(clock_.now()) / 1000)));
   if (!publication.content.group.empty())
     writes.push_back(
         store::Put(table_, store::Row()
@@ -201,6 +204,7 @@ Async<Published> Posts::publish_now(Publication publication, Post post,
     // The post is there: of ours the answer was lost.
     if (made || there) {
       for (const auto& box : boxes) changed_(box.partition());
+      if (content.everyone) co_await retire_broadcasts(publication.place);
       co_return Published{.post = std::move(post), .repeated = along && !made};
     }
     if (along && !reasons.empty() && store::failed_its_condition(reasons.back()))
@@ -299,11 +303,21 @@ Async<std::vector<std::string>> Posts::select(Place place, Selection selection) 
     TABELLA_CO_ASSIGN(const auto rows, co_await store_.query(
                                            store::Query(table_)
                                                .partition(kPartition, group_partition(place, selection.group))
+                                               .descending()  // what is still to come before all else
                                                .consistent()
                                                .limit(kMostOfGroup)));
     for (const auto& row : rows.items) ids.push_back(store::text_of(row, kSort).substr(2));
   }
   co_return ids;
+}
+
+// What was canceled was not published.
+Async<void> Posts::free_key(const Place& place, const Post& post) {
+  if (post.key.empty()) co_return store::Result<void>();
+  auto key = store::Row().set(kPartition, key_partition(place, post.key)).set(kSort, kPostSort);
+  TABELLA_CO_TRY(store::was_made(co_await store_.delete_item(
+      store::Delete(table_, std::move(key)).when(store::equals(kPostId, post.id)))));
+  co_return store::Result<void>();
 }
 
 // Who asks for the group again finds the others.

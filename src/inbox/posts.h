@@ -105,6 +105,8 @@ class Posts {
                                         std::span<const std::string> users);
   store::Async<void> cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user);
   store::Async<void> leave_group(const Place& place, const PostRow& row);
+  store::Async<void> free_key(const Place& place, const Post& post);
+  boost::asio::awaitable<void> retire_broadcasts(const Place& place);
   store::Async<Published> publish_later(Publication publication, Post post);
   store::Async<Published> repeated(const Publication& publication, const store::Error& failed);
   store::Async<void> set_timer(const Place& place, const std::string& id, TimePoint at);

@@ -76,6 +76,7 @@ Async<void> Posts::carry_out(const Place& place, PostRow row) {
   if (post.everyone) {
     TABELLA_CO_TRY(co_await set_channel_timers(place, post.id, row.channels, std::vector<std::string>{""}));
     TABELLA_CO_TRY(co_await deliver_to(public_box(place), row.content));
+    co_await retire_broadcasts(place);
   } else {
     const auto parts = std::max<int64_t>(row.parts, 1);
     for (auto part = post.done / static_cast<int64_t>(kUsersInPart); part < parts; ++part) {
@@ -95,6 +96,13 @@ Async<void> Posts::carry_out(const Place& place, PostRow row) {
   }
   TABELLA_CO_TRY(co_await move(place, post.id, PostState::sending, PostState::done));
   co_return store::Result<void>();
+}
+
+// Nobody counts the broadcasts themselves: whoever publishes one takes off those that have expired. What
+// cannot be taken off now is by the next.
+awaitable<void> Posts::retire_broadcasts(const Place& place) {
+  const auto retired = co_await boxes_.retire(public_box(place), clock_.now());
+  if (!retired) log::warning("the broadcasts of {}: {}", place.tenant, retired.error().message);
 }
 
 // Several users in one transaction; where something stands in the way of one, each by himself.
@@ -190,7 +198,10 @@ Async<std::optional<Post>> Posts::cancel(Place place, std::string id) {
   TABELLA_CO_ASSIGN(const bool canceled, co_await move(place, id, PostState::scheduled, PostState::canceled));
   TABELLA_CO_ASSIGN(auto row, co_await load(place, id));
   if (!row) co_return std::nullopt;
-  if (canceled) TABELLA_CO_TRY(co_await leave_group(place, *row));
+  if (canceled) {
+    TABELLA_CO_TRY(co_await leave_group(place, *row));
+    TABELLA_CO_TRY(co_await free_key(place, row->post));
+  }
   co_return std::move(row->post);
 }
 

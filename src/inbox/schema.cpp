@@ -51,6 +51,8 @@ const std::map<std::string_view, Expects> kKeywords = {
     {"contains", Expects::schema},
     {"minItems", Expects::count},
     {"maxItems", Expects::count},
+    {"minContains", Expects::count},
+    {"maxContains", Expects::count},
     {"uniqueItems", Expects::flag},
     {"minLength", Expects::count},
     {"maxLength", Expects::count},
@@ -247,8 +249,16 @@ class Validator {
  public:
   explicit Validator(JsonValue root) : root_(root) {}
 
+  // Also where what takes too long is inside a "not", and would have passed.
+  std::string check(JsonValue value) {
+    auto wrong = validate(root_, value, "");
+    return too_long_ || steps_ > kMostSteps ? "it takes too long to check" : wrong;
+  }
+
+ private:
   std::string validate(JsonValue schema, JsonValue value, const std::string& path, int depth = 0) {
-    if (++steps_ > kMostSteps || depth > 2 * kDeepestSchema) return at(path, "it takes too long to check");
+    too_long_ = too_long_ || ++steps_ > kMostSteps || depth > 2 * kDeepestSchema;
+    if (too_long_) return at(path, "it takes too long to check");
     if (schema.kind() == Kind::boolean) return schema.boolean() ? "" : at(path, "is not allowed");
     for (JsonElements each(schema); each.next();)
       if (auto wrong = assert_one(schema, each.key(), each.value(), value, path, depth); !wrong.empty())
@@ -256,7 +266,6 @@ class Validator {
     return {};
   }
 
- private:
   static std::string at(const std::string& path, std::string_view what) {
     return path.empty() ? std::string(what) : fmt::format("{}: {}", path, what);
   }
@@ -364,9 +373,13 @@ class Validator {
       }
     }
     if (keyword == "contains") {
+      const auto least = schema_member(schema, "minContains"), most = schema_member(schema, "maxContains");
+      int64_t found = 0;
       for (JsonElements each(array); each.next();)
-        if (validate(asked, each.value(), path, depth + 1).empty()) return {};
-      return at(path, "has no element of the kind that it must have");
+        found += validate(asked, each.value(), path, depth + 1).empty();
+      if (found < (least ? least->integer() : 1))
+        return at(path, "has too few elements of the kind that it must have");
+      if (most && found > most->integer()) return at(path, "has too many elements of a kind");
     }
     if (keyword != "items" && keyword != "prefixItems") return {};
     // Those of the prefix have schemas of their own; the others share one.
@@ -450,6 +463,7 @@ class Validator {
   const JsonValue root_;
   std::map<std::string, std::unique_ptr<re2::RE2>> patterns_;
   size_t steps_ = 0;
+  bool too_long_ = false;
 };
 
 }  // namespace
@@ -459,8 +473,6 @@ std::string problem_with_schema(JsonValue schema) {
   return SchemaCheck(schema).problem(schema);
 }
 
-std::string mismatch_with_schema(JsonValue schema, JsonValue value) {
-  return Validator(schema).validate(schema, value, "");
-}
+std::string mismatch_with_schema(JsonValue schema, JsonValue value) { return Validator(schema).check(value); }
 
 }  // namespace tabella::inbox

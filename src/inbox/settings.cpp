@@ -186,12 +186,13 @@ Async<void> Settings::put(Place place, InboxSettings settings) {
   co_return store::Result<void>();
 }
 
-Async<std::string> Settings::put_secret(std::string tenant, std::string secret) {
+Async<std::string> Settings::put_secret(std::string tenant, std::string secret, bool anew) {
   store::Update update(table_, tenant_key(tenant));
-  update.set("kind", "TS")
-      .set("tenant_key", tenant)
-      .set_if_absent(kSecret, secret)
-      .returning(store::ReturnValues::all_new);
+  update.set("kind", "TS").set("tenant_key", tenant).returning(store::ReturnValues::all_new);
+  if (anew)
+    update.set(kSecret, secret);
+  else
+    update.set_if_absent(kSecret, secret);
   TABELLA_CO_ASSIGN(const auto written, co_await store_.update_item(std::move(update)));
   forget();
   co_return store::text_of(*written.attributes, kSecret);

@@ -76,7 +76,7 @@ class Settings {
   store::Async<void> put(std::string tenant, TenantSettings settings);
   store::Async<void> put(Place place, InboxSettings settings);
   // Where there is none yet; gives the one that is there.
-  store::Async<std::string> put_secret(std::string tenant, std::string secret);
+  store::Async<std::string> put_secret(std::string tenant, std::string secret, bool anew);
   store::Async<std::map<std::string, InboxSettings>> inboxes(std::string tenant);
 
   store::Async<std::optional<Profile>> profile(std::string tenant, std::string user);

@@ -32,9 +32,13 @@ Async<TokenKeys> TenantKeys::find(std::string tenant) {
 Async<std::string> TenantKeys::secret(std::string tenant) {
   TABELLA_CO_ASSIGN(auto keys, co_await find(tenant));
   if (!keys.secret.empty()) co_return std::move(keys.secret);
+  co_return co_await make_secret(std::move(tenant), false);
+}
+
+Async<std::string> TenantKeys::make_secret(std::string tenant, bool anew) {
   const auto sealed = secrets_.seal("inbox_" + to_hex(random_bytes(32)), sealing_context(tenant));
   if (!sealed) co_return store::fail(store::ErrorCode::unavailable, sealed.error());
-  TABELLA_CO_ASSIGN(const auto kept, co_await settings_.put_secret(tenant, *sealed));
+  TABELLA_CO_ASSIGN(const auto kept, co_await settings_.put_secret(tenant, *sealed, anew));
   co_return open(kept, tenant);
 }
 

@@ -1,5 +1,5 @@
-// The secret of each tenant, which signs tokens and webhooks and is good as X-Inbox-Key; and the tenant's own
-// public keys. Kept sealed in the table, made when it is first asked for.
+// The secret of each tenant, which signs tokens, is good as X-Inbox-Key and makes that of webhooks; and the
+// tenant's own public keys. Kept sealed in the table, made when it is first asked for.
 #pragma once
 
 #include <string>
@@ -19,6 +19,8 @@ class TenantKeys {
   store::Async<TokenKeys> find(std::string tenant);
   // Made where there is none yet.
   store::Async<std::string> secret(std::string tenant);
+  // Another one, if `anew`, though there is one: what was signed by that is good no longer.
+  store::Async<std::string> make_secret(std::string tenant, bool anew);
 
  private:
   store::Result<std::string> open(const std::string& sealed, const std::string& tenant) const;

@@ -6,6 +6,7 @@
 #include "base/time_text.h"
 #include "manhunt/api.h"
 #include "manhunt/wording.h"
+#include "webhook/signature.h"
 
 namespace tabella::manhunt {
 
@@ -172,7 +173,7 @@ awaitable<void> Api::show_secret(Call& call) {
   if (!secret) co_return house::refuse(call, secret.error());
   JsonObjectWriter object(call.answer_json());
   object.string("secret", *secret);
-  object.string("webhook_secret", webhook_secret(*secret));
+  object.string("webhook_secret", webhook::secret_of(*secret));
 }
 
 awaitable<void> Api::remove_part(Call& call, Part part, const char* what, std::string name) {

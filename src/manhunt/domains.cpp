@@ -124,10 +124,6 @@ std::string Domain::under_maintenance(std::string_view policy, TimePoint now) co
   return {};
 }
 
-std::string webhook_secret(std::string_view domain_secret) {
-  return "whsec_" + to_base64(hmac_sha256(domain_secret, "webhooks"));
-}
-
 std::string use_of_contact(const Domain& domain, std::string_view contact, TimePoint now) {
   std::vector<std::string> uses;
   for (const auto& [name, policy] : domain.policies)

@@ -66,10 +66,6 @@ struct Routed {
   std::string policy;
 };
 
-// What webhooks of a domain are signed with, as standardwebhooks.com writes it: whoever checks them can do
-// nothing else with it.
-std::string webhook_secret(std::string_view domain_secret);
-
 // Which policies and schedules name a contact, or a schedule: "policy shop, schedule primary". Empty: none.
 std::string use_of_contact(const Domain& domain, std::string_view contact, TimePoint now);
 std::string use_of_schedule(const Domain& domain, std::string_view schedule);

@@ -10,6 +10,7 @@
 #include "base/time_text.h"
 #include "manhunt/json.h"
 #include "webhook/call.h"
+#include "webhook/signature.h"
 
 namespace tabella::manhunt {
 
@@ -69,7 +70,7 @@ Async<void> Events::tell(const schedule::Firing& firing) {
   const auto now = parts_.clock.now();
   const auto failure = co_await webhook::call(
       parts_.outbound, {.url = domain->events_url, .body = body_of(*search, parts[1], now)},
-      webhook_secret(secret), fmt::format("{}-{}", search->id, parts[1]), now);
+      webhook::secret_of(secret), fmt::format("{}-{}", search->id, parts[1]), now);
   ++(failure ? failed_ : told_);
   if (failure && !failure->final && firing.attempt < kMostAttempts)
     co_return store::fail(store::ErrorCode::unavailable, failure->why);

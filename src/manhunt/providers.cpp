@@ -102,7 +102,7 @@ class WebhookCall final : public Provider {
         .url = message.destination,
         .headers = {{"Content-Type", "application/json"}, {"Idempotency-Key", message.id}},
         .body = body_of(message)};
-    webhook::add_headers(request, webhook_secret(*secret), message.id, clock_.now());
+    webhook::add_headers(request, webhook::secret_of(*secret), message.id, clock_.now());
     co_return sent_by_http(co_await outbound_.send(std::move(request)));
   }
 

@@ -37,6 +37,10 @@ std::string sign(std::string_view secret, const Signed& call) {
          to_base64(hmac_sha256(key_of(secret), fmt::format("{}.{}.{}", call.id, call.timestamp, call.body)));
 }
 
+std::string secret_of(std::string_view secret) {
+  return "whsec_" + to_base64(hmac_sha256(secret, "webhooks"));
+}
+
 void add_headers(net::OutboundRequest& request, std::string_view secret, std::string_view id, TimePoint now) {
   const auto timestamp = std::to_string(epoch_milliseconds(now) / 1000);
   request.headers.emplace_back("webhook-id", id);

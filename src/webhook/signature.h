@@ -20,6 +20,10 @@ struct Signed {
 // What goes into the header webhook-signature. A secret whsec_… is base64 of the key; any other is the key.
 std::string sign(std::string_view secret, const Signed& call);
 
+// A secret for webhooks alone, made of another one: whoever checks signatures by it can do nothing else with
+// it.
+std::string secret_of(std::string_view secret);
+
 // Adds the headers of a call that is made now, with the body that it has; without a secret it is not signed.
 void add_headers(net::OutboundRequest& request, std::string_view secret, std::string_view id, TimePoint now);
 

@@ -109,5 +109,75 @@ TEST_F(InboxPosts, AGroupIsTakenAwayAHandfulAtATimeAndAllOfIt) {
   EXPECT_TRUE(run(posts_.select(kShop, {.group = "order-1"}))->empty());
 }
 
+TEST_F(InboxPosts, WhatIsStillToComeOfAGroupIsTakenAwayFirst) {
+  auto one = publication({"ann"});
+  one.content.group = "order-1";
+  const auto published = run(posts_.publish(one))->post.id;
+  one.deliver_at = clock_.now() + std::chrono::minutes(30);
+  const auto scheduled = run(posts_.publish(one))->post.id;
+  EXPECT_EQ(run(posts_.select(kShop, {.group = "order-1"})).value(),
+            (std::vector<std::string>{scheduled, published}));
+}
+
+TEST_F(InboxPosts, AKeyIsFreeOnceItsMessageHasExpired) {
+  auto once = publication({"ann"}, "once");
+  once.key = once.fingerprint = "k1";
+  once.content.expires = epoch_milliseconds(clock_.now()) / 1000 + 60;
+  auto other = once;
+  other.fingerprint = "another";
+  EXPECT_TRUE(run(posts_.publish(once)));
+  EXPECT_TRUE(run(posts_.publish(once))->repeated);
+  EXPECT_FALSE(run(posts_.publish(other)));
+  clock_.advance(std::chrono::hours(2));
+  EXPECT_FALSE(run(posts_.publish(other))->repeated);
+}
+
+TEST_F(InboxPosts, AKeyIsFreeOnceItsPostIsCanceled) {
+  auto later = publication({"ann"});
+  later.key = later.fingerprint = "k1";
+  later.deliver_at = clock_.now() + std::chrono::minutes(30);
+  const auto first = run(posts_.publish(later))->post.id;
+  EXPECT_EQ(run(posts_.cancel(kShop, first)).value()->state, PostState::canceled);
+  const auto again = run(posts_.publish(later)).value();
+  EXPECT_FALSE(again.repeated);
+  EXPECT_NE(again.post.id, first);
+}
+
+TEST_F(InboxPosts, TheCountersOfBroadcastsForgetThoseThatHaveExpired) {
+  const auto broadcasts = public_box(kShop);
+  const auto published = [&](std::string_view category) {
+    return store::number_of(
+        *run(engine_.get_item({.table = "inbox", .key = stats_key(broadcasts, category)}))->item,
+        "published");
+  };
+  publish({});
+  publish({});
+  EXPECT_EQ(published(kAll), 2);
+  clock_.advance(std::chrono::hours(2));
+  publish({});
+  EXPECT_EQ(published(kAll), 1);
+  EXPECT_EQ(published("news"), 1);
+}
+
+TEST_F(InboxPosts, ADigestOfOneHasAllThatItsMessageHas) {
+  auto alone = gathered("one");
+  auto message = item::Value::map();
+  message.set_member("title", item::Value::string("one"));
+  message.set_member("body", item::Value::string(std::string(5'000, 'x')));
+  message.set_member("order", item::Value::integer(7));
+  alone.content.message = item::encode(message);
+  alone.content.sender = "shop";
+  const auto digest = window();
+  EXPECT_TRUE(carry_on(run(posts_.publish(alone))->post.id));
+  clock_.advance(seconds(60));
+  EXPECT_TRUE(publish_digest(digest));
+  const auto page = run(boxes_.feed(kAnn, {.limit = 1})).value();
+  ASSERT_EQ(page.entries.size(), 1u);
+  const auto content = content_of(*page.entries[0].message);
+  EXPECT_EQ(content.member("body")->content().size(), 5'000u);
+  EXPECT_EQ(store::number_of(content, "order"), 7);
+  EXPECT_EQ(store::number_of(*content.member("digest"), "count"), 1);
+}
+
 }  // namespace
 }  // namespace tabella::inbox

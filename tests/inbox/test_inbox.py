@@ -305,6 +305,10 @@ def encoded(value):
     return base64.urlsafe_b64encode(value if isinstance(value, bytes) else json.dumps(value).encode()).rstrip(b"=").decode()
 
 
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
 def hs256(secret, **claims):
     text = encoded({"alg": "HS256", "typ": "JWT"}) + "." + encoded(claims)
     return text + "." + encoded(hmac.new(secret.encode(), text.encode(), hashlib.sha256).digest())
@@ -390,7 +394,6 @@ class Strangers(unittest.TestCase):
 
     def strangers(self):
         later, now = int(time.time()) + 600, int(time.time())
-        bearer = lambda token: {"Authorization": f"Bearer {token}"}
         yield "nobody", {}
         yield "another tenant's user", bearer(hs256(self.rival, sub="ann", exp=later))
         yield "another tenant's user who says otherwise", bearer(hs256(self.rival, sub="ann", tenant="shop", exp=later))
@@ -471,6 +474,19 @@ class Strangers(unittest.TestCase):
             forged = hs256(keys[algorithm][1], sub="ann", exp=int(time.time()) + 60)
             self.bell({"Authorization": f"Bearer {forged}"}, tenant="keyed").call("GET", "counts", expect=401)
         self.ask("PUT", "/inbox/keyed", self.admin, {"public_keys": ["no key"]}, 400)
+
+    def test_a_secret_that_is_made_anew_replaces_the_one_before(self):
+        path, ask = "/inbox/fresh/secret", self.ask
+        first = ask("POST", path, self.admin)
+        self.assertEqual(ask("POST", path, self.admin), first)
+        token = bearer(hs256(first["secret"], sub="ann", exp=time.time() + 60))
+        ask("GET", "/inbox/fresh/bell/counts", token)
+        anew = ask("POST", path, {"X-Inbox-Key": first["secret"]}, {"anew": True})
+        self.assertNotEqual((anew["secret"], anew["webhook_secret"]), (first["secret"], first["webhook_secret"]))
+        ask("GET", "/inbox/fresh/bell/counts", token, expect=401)
+        ask("POST", path, {"X-Inbox-Key": first["secret"]}, expect=401)
+        ask("GET", "/inbox/fresh/bell/counts", bearer(hs256(anew["secret"], sub="ann", exp=time.time() + 60)))
+        ask("POST", path, self.admin, {"anew": "yes"}, expect=400)
 
     def test_no_secret_is_in_the_table(self):
         rows = self.server.tables().scan(TableName="tabella-inbox")["Items"]

@@ -22,7 +22,7 @@ export interface InboxOptions {
   pageSize?: number;
 }
 
-// 'refused': the credentials are no good, and nothing is tried until there are others.
+// 'refused': the credentials are no good. They are tried again after a while, and others at once.
 export type Connection = 'connecting' | 'live' | 'offline' | 'refused';
 
 export class InboxError extends Error {
@@ -33,8 +33,9 @@ export class InboxError extends Error {
 
 const firstPause = 500;
 const longestPause = 30_000;
-const silence = 45_000; // the server says something every half a minute
+const silence = 45_000; // the server says something every 15 seconds
 const staleAfter = 20_000;
+const recountWithin = 1_000; // pages that show the same do not ask all at once
 const mostIds = 50;
 
 const wait = (milliseconds: number, signal: AbortSignal) =>
@@ -177,7 +178,7 @@ export class InboxClient extends EventTarget {
     return this.#change('snooze', ids, (message) => ({ ...message, snoozed_until: 'soon' }), { for: time });
   }
   unsnooze(ids: string[]): Promise<void> {
-    return this.#change('unsnooze', ids, (message) => message);
+    return this.#change('unsnooze', ids, ({ snoozed_until: _, ...message }) => message);
   }
 
   async markAllRead(category?: string): Promise<void> {
@@ -186,9 +187,10 @@ export class InboxClient extends EventTarget {
       [name, category === undefined || name === category ? { ...tally, unread: 0, unseen: 0 } : tally]);
     const gone = category === undefined ? this.counts.all : (ofCategory(this.counts.categories, category) ?? noTally);
     const all = { ...this.counts.all, unread: this.counts.all.unread - gone.unread, unseen: this.counts.all.unseen - gone.unseen };
+    const undo = this.#undo();
     this.counts = { all, categories: Object.fromEntries(marked) };
     this.#setMessages(this.messages.map((message) => (of(message) ? { ...message, read: true, seen: true } : message)));
-    await this.#send('read', { all: true, ...(category === undefined ? {} : { category }) });
+    await this.#send('read', { all: true, ...(category === undefined ? {} : { category }) }, undo);
   }
 
   async markSeen(): Promise<void> {
@@ -202,9 +204,20 @@ export class InboxClient extends EventTarget {
   }
   #seeing = false;
 
-  // At once on this page, then on the server; if that fails, the page shows what the server has.
+  // Shows again what is shown now.
+  #undo(): () => void {
+    const { messages, counts } = this;
+    return () => {
+      this.counts = counts;
+      this.#setMessages(messages);
+    };
+  }
+
+  // At once on this page, then on the server; if that fails, the page shows what was there before, and what the
+  // server has once that can be had.
   async #change(what: string, ids: string[], change: (message: Message) => Message, more: object = {}): Promise<void> {
     const chosen = new Set(ids);
+    const undo = this.#undo();
     let { all, categories } = this.counts;
     const changed = this.messages.map((before) => {
       if (!chosen.has(before.id)) return before;
@@ -219,13 +232,14 @@ export class InboxClient extends EventTarget {
     });
     this.counts = { all, categories };
     this.#setMessages(changed);
-    for (let at = 0; at < ids.length; at += mostIds) await this.#send(what, { ids: ids.slice(at, at + mostIds), ...more });
+    for (let at = 0; at < ids.length; at += mostIds) await this.#send(what, { ids: ids.slice(at, at + mostIds), ...more }, undo);
   }
 
-  async #send(what: string, body: object): Promise<void> {
+  async #send(what: string, body: object, undo: () => void): Promise<void> {
     try {
       await this.#request('PUT', `messages/${what}`, body);
     } catch (error) {
+      undo();
       this.#stream?.abort(); // a new one tells the counts anew
       void this.reload().catch(() => {});
       throw error;
@@ -249,7 +263,7 @@ export class InboxClient extends EventTarget {
         }
       }
       if (signal.aborted) return;
-      this.#setConnection(navigator.onLine === false ? 'offline' : 'connecting');
+      this.#setConnection(globalThis.navigator?.onLine === false ? 'offline' : 'connecting');
       await wait(pause * (0.5 + Math.random() / 2), this.#wakeable(signal));
       pause = Math.min(pause * 2, longestPause);
     }
@@ -356,7 +370,22 @@ export class InboxClient extends EventTarget {
     const next = this.messages.reduce((least, message) => Math.min(least, message.expiredat), Infinity);
     if (next === Infinity || !this.#running) return;
     const inMilliseconds = Math.min((next - now) * 1000 + 10, 3_600_000);
-    this.#expiry = setTimeout(() => this.#setMessages(this.messages), inMilliseconds);
+    this.#expiry = setTimeout(() => {
+      const before = this.messages.length;
+      this.#setMessages(this.messages);
+      if (this.messages.length < before) setTimeout(() => this.#count(), Math.random() * recountWithin);
+    }, inMilliseconds);
+  }
+
+  // What expires counts no more; it is not told of, and the server's clock decides.
+  async #count(): Promise<void> {
+    if (!this.#running) return;
+    try {
+      this.counts = await this.#request<Counts>('GET', 'counts');
+      this.#changed();
+    } catch {
+      // the next connection tells them
+    }
   }
 
   #setConnection(connection: Connection): void {

@@ -13,7 +13,7 @@ import { ofCategory, safeLink, type Message, type Show } from './messages.js';
 import { styles } from './styles.js';
 import { ago, english, plural, type Plural, type Texts } from './texts.js';
 
-const shows: Show[] = ['active', 'unread', 'archived'];
+const shows: Show[] = ['active', 'unread', 'snoozed', 'archived'];
 const rowsBeyond = 6; // rows that are drawn above and below what can be seen
 const toastTime = 7_000;
 const mostBadge = 999;
@@ -218,7 +218,9 @@ export class TabellaInbox extends LitElement {
 
   #snooze(message: Message): void {
     const { client } = this;
-    if (client) this.#act(client.snooze([message.id], this.snoozeFor), this.#text('didSnooze'), async () => {
+    if (!client) return;
+    if (message.snoozed_until) return this.#act(client.unsnooze([message.id]), this.#text('didUnarchive'));
+    this.#act(client.snooze([message.id], this.snoozeFor), this.#text('didSnooze'), async () => {
       await client.unsnooze([message.id]);
       if (message.read) await client.markRead([message.id]); // what comes back is unread
     });
@@ -486,7 +488,7 @@ export class TabellaInbox extends LitElement {
       </slot>
       <div class="actions" part="actions">
         ${action(readText, message.read ? dotIcon : checkIcon, () => this.#toggleRead(message))}
-        ${message.archived ? nothing : action(this.#text('snooze'), snoozeIcon, () => this.#snooze(message))}
+        ${message.archived ? nothing : action(this.#text(message.snoozed_until ? 'unarchive' : 'snooze'), message.snoozed_until ? backIcon : snoozeIcon, () => this.#snooze(message))}
         ${action(archiveText, message.archived ? backIcon : archiveIcon, () => this.#toggleArchived(message))}
       </div>
     </article>`;

@@ -59,7 +59,7 @@ export interface Page {
   sequence: string;
 }
 
-export type Show = 'active' | 'unread' | 'archived';
+export type Show = 'active' | 'unread' | 'read' | 'snoozed' | 'archived';
 export interface View {
   show: Show;
   category?: string | undefined;
@@ -70,8 +70,9 @@ export const noTally: Tally = { total: 0, unread: 0, unseen: 0, archived: 0, sno
 export function isShown(message: Message, view: View): boolean {
   if (view.category !== undefined && message.category !== view.category) return false;
   if (view.show === 'archived') return message.archived;
+  if (view.show === 'snoozed') return !message.archived && !!message.snoozed_until;
   if (message.archived || message.snoozed_until) return false;
-  return view.show === 'active' || !message.read;
+  return view.show === 'active' || message.read === (view.show === 'read');
 }
 
 // What a message adds to the counts.

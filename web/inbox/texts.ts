@@ -13,6 +13,7 @@ export const english = {
   show: 'Show',
   active: 'All',
   unread: 'Unread',
+  snoozed: 'Snoozed',
   archived: 'Archived',
   markAll: 'Mark all as read',
   markRead: 'Mark as read',
