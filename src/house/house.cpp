@@ -23,7 +23,7 @@ schedule::Schedule::Options timer_options(const Foundation& foundation) {
   if (!foundation.shared) {
     options.busy_poll = options.poll = std::chrono::seconds{30};
     options.set_late = std::chrono::milliseconds{0};
-    options.alone = true;
+    options.with_store = kWithStore;
   }
   return options;
 }

@@ -28,6 +28,11 @@
 
 namespace tabella::house {
 
+// What the names of workers begin with in a process that has the store in it. There is one at a time, so what
+// somebody of such a name was at when this process was started is nobody's; others may be at work through its
+// DynamoDB port.
+inline constexpr const char* kWithStore = "embedded/";
+
 // What the house is built on. All of it outlives the house.
 struct Foundation {
   store::Store& store;

@@ -11,7 +11,6 @@
 #include "inbox/boxes.h"
 #include "inbox/channels.h"
 #include "inbox/news.h"
-#include "inbox/page_cache.h"
 #include "inbox/posts.h"
 #include "inbox/settings.h"
 #include "inbox/snoozes.h"
@@ -108,7 +107,13 @@ class Api {
   static constexpr size_t kMostBytesOfPages = size_t{32} << 20;
 
   const Parts parts_;
-  PageCache pages_{kMostBytesOfPages};
+  // As they were answered last: one in which nothing has changed is neither read nor written again. Whether
+  // that is so is asked each time (KnownPage), so one from here is as exact as any.
+  struct AnsweredPage {
+    KnownPage known;
+    std::string json;
+  };
+  LruCache<AnsweredPage> pages_{kMostBytesOfPages};
 };
 
 // Shared by its files. What cannot be read was answered.

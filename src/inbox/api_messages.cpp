@@ -38,6 +38,14 @@ void write_page(std::string& out, const FeedPage& page) {
   object.string("sequence", sequence_text(page.sequence));
 }
 
+// With lengths: whatever a part is, it is not taken for two.
+std::string name_of_page(const Box& box, const FeedRequest& request) {
+  const auto partition = box.partition();
+  return fmt::format("{}:{}{}:{}{}/{}/{}", partition.size(), partition, request.before.size(), request.before,
+                     request.limit, static_cast<int>(request.show),
+                     request.category ? "=" + *request.category : "");
+}
+
 FeedRequest read_feed_request(net::Call& call, int64_t limit) {
   FeedRequest request{.limit = static_cast<size_t>(limit), .before = call.text("next")};
   if (!request.before.empty() && !is_message_id(request.before))
@@ -105,7 +113,7 @@ void Api::add_message_routes(Routes& routes) {
 }
 
 awaitable<void> Api::answer_feed(Call& call, Box box, FeedRequest request) {
-  auto key = PageCache::key_of(box, request);
+  auto key = name_of_page(box, request);
   const auto known = pages_.find(key);
   if (known) request.known = known->known;
   const auto page = co_await parts_.boxes.feed(std::move(box), std::move(request));
@@ -120,8 +128,9 @@ awaitable<void> Api::answer_feed(Call& call, Box box, FeedRequest request) {
   auto& answer = call.answer_json();
   write_page(answer, *page);
   pages_.keep(std::move(key),
-              std::make_shared<const PageCache::Page>(PageCache::Page{
-                  .known = {.sequence = page->sequence, .until = page->until}, .json = answer}));
+              std::make_shared<const AnsweredPage>(
+                  AnsweredPage{.known = {.sequence = page->sequence, .until = page->until}, .json = answer}),
+              answer.size());
 }
 
 awaitable<void> Api::last_messages(Call& call) {

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/time_text.h"
 #include "inbox/api.h"
-#include "inbox/schema.h"
 
 namespace tabella::inbox {
 
@@ -19,11 +18,13 @@ namespace {
 constexpr size_t kMostPost = 16u << 20;  // with a hundred thousand users
 constexpr size_t kMostMessage = 100 * 1024;
 constexpr size_t kMostText = 1024;
-constexpr size_t kMostInline = 10;  // posts that are redacted before the answer
+constexpr size_t kMostInline = 10;       // posts that are redacted before the answer
+constexpr size_t kMostRedactions = 500;  // from single users, in one request
 constexpr std::chrono::milliseconds kLatest = std::chrono::days{365};
 constexpr const char* kPostExample =
     R"({"to": "ann" | ["ann", "bob"] | "everyone", "category": "orders", "message": {"title": "Shipped", "body": "…", "cta_uri": "/orders/1"}, "sender": "shop", "key": "order-1-shipped", "group": "order-1", "deliver_at": "2026-12-01T09:00:00Z", "ttl": "7d", "channels": ["email"]})";
-constexpr const char* kRedactExample = R"({"ids": ["…"], "key": "…", "group": "…", "uids": ["ann"]})";
+constexpr const char* kRedactExample =
+    R"({"ids": ["…"], "key": "…", "group": "…", "uids": ["ann"], "next": "…"})";
 constexpr const char* kCancelExample = R"({"ids": ["…"], "key": "…", "group": "…"})";
 
 // A link that a page would run, rather than open.
@@ -55,6 +56,12 @@ void read_users(net::Call& call, JsonValue list, std::vector<std::string>& users
     call.refuse(400, fmt::format("to: at most {} users at once; or everyone", Posts::kMostUsers));
 }
 
+bool has_only(JsonValue object, std::initializer_list<std::string_view> names) {
+  for (JsonElements each(object); each.next();)
+    if (std::ranges::find(names, each.key()) == names.end()) return false;
+  return true;
+}
+
 // As the source has it: {"kind": "users", "uids": […], "label": "…"}; or in short, as "to".
 void read_audience(net::Call& call, net::JsonBody& body, Publication& publication) {
   auto& content = publication.content;
@@ -64,6 +71,8 @@ void read_audience(net::Call& call, net::JsonBody& body, Publication& publicatio
     return call.refuse(400, "to: expected a user, a list of users, or \"everyone\"");
   if (audiences) {
     if (!audiences->is_object()) return call.refuse(400, "audiences: expected an object");
+    if (!has_only(*audiences, {"kind", "uids", "label"}))
+      return call.refuse(400, "audiences: it has kind, uids and label, and no other members");
     content.everyone = audiences->text("kind") == "everyone";
     content.label = audiences->text("label");
     if (content.label.size() > kMostText)
@@ -154,9 +163,11 @@ void apply_rules(net::Call& call, const Settings::Rules& rules, const std::vecto
 
 void read_taxonomy(net::Call& call, JsonValue taxonomy, Content& content) {
   const auto category = taxonomy.is_object() ? taxonomy.find("category") : std::nullopt;
-  if (!taxonomy.is_object() || (category && category->kind() != JsonValue::Kind::string))
+  if (!category || category->kind() != JsonValue::Kind::string || !has_only(taxonomy, {"category"}))
     return call.refuse(400, R"(taxonomy: expected {"category": "orders"})");
-  content.category = taxonomy.text("category");
+  if (!content.category.empty() && content.category != category->string())
+    return call.refuse(400, "taxonomy: another category than category");
+  content.category = category->string();
 }
 
 std::optional<Publication> read_publication(net::Call& call, Place place, TimePoint now,
@@ -183,12 +194,9 @@ std::optional<Publication> read_publication(net::Call& call, Place place, TimePo
         parse_duration(ttl).value_or(std::chrono::milliseconds(0)));
   }
   if (!call.answered()) read_message_of(call, *body, content);
-  if (!call.answered() && !rules.inbox.schema.empty()) {
-    JsonDocument document;
-    if (const auto schema = document.parse(rules.inbox.schema))
-      if (const auto mismatch = mismatch_with_schema(*schema, *body->any("message")); !mismatch.empty())
-        call.refuse(400, "message: not as the schema of this inbox has it: " + mismatch);
-  }
+  if (!call.answered() && rules.inbox.checked_schema)
+    if (const auto mismatch = rules.inbox.checked_schema->mismatch(*body->any("message")); !mismatch.empty())
+      call.refuse(400, "message: not as the schema of this inbox has it: " + mismatch);
   const auto asked = read_channels(call, *body);
   body->no_others();
   if (!call.answered()) apply_rules(call, rules, asked, publication);
@@ -208,6 +216,11 @@ void write_post(std::string& out, const Post& post) {
   }
   if (!post.key.empty()) object.string("key", post.key);
   if (post.deliver_at) object.string("deliver_at", time_text(*post.deliver_at));
+}
+
+void write_ids(std::string& out, const std::vector<std::string>& ids) {
+  JsonArrayWriter list(out);
+  for (const auto& id : ids) append_json_string(list.element(), id);
 }
 
 std::optional<Selection> read_selection(net::Call& call, net::JsonBody& body) {
@@ -288,7 +301,7 @@ awaitable<void> Api::cancel_posts(Call& call) {
       std::ranges::all_of(posts, [](const Post& post) { return post.state == PostState::canceled; });
   JsonObjectWriter object(call.answer_json(all ? 200 : 409));
   if (!all) object.string("error", "some were delivered, or are just being: redact them");
-  if (static_cast<int64_t>(ids->size()) >= Posts::kMostOfGroup) object.boolean("more", true);
+  if (ids->size() >= kMostOfGroup) object.boolean("more", true);
   JsonArrayWriter list(object.key("posts"));
   for (const auto& post : posts) write_post(list.element(), post);
 }
@@ -300,26 +313,43 @@ awaitable<void> Api::redact(Call& call) {
   if (!body) co_return;
   auto selection = read_selection(call, *body);
   auto users = body->texts("uids");
+  const auto next = body->text("next", "");
   body->no_others();
   if (users.size() > 50) call.refuse(400, "uids: at most 50");
+  if (!next.empty() && (users.empty() || !is_message_id(next)))
+    call.refuse(400, "next: expected what the answer before had as next, with the same group and uids");
   for (const auto& user : users)
     if (const auto problem = problem_with_name("uids", user); !problem.empty()) call.refuse(400, problem);
   if (call.answered()) co_return;
+  const bool of_group = !selection->group.empty();
+  selection->before = next;
+  if (!users.empty()) selection->most = kMostRedactions / users.size();
+  const auto most = selection->most;
   const auto ids = co_await parts_.posts.select(*place, std::move(*selection));
   if (!ids) co_return house::refuse(call, ids.error());
   std::vector<std::string> redacted;
+  std::vector<std::string> undelivered;
   for (const auto& id : *ids) {
     const auto there = co_await parts_.posts.redact(*place, id, users, ids->size() > kMostInline);
     if (!there && there.error().code == store::ErrorCode::resource_in_use)
-      co_return call.refuse(409, there.error().message);
-    if (!there) co_return house::refuse(call, there.error());
-    if (*there) redacted.push_back(id);
+      undelivered.push_back(id);
+    else if (!there)
+      co_return house::refuse(call, there.error());
+    else if (*there)
+      redacted.push_back(id);
   }
-  if (redacted.empty()) co_return call.refuse(404, "there is no such message");
-  JsonObjectWriter object(call.answer_json());
-  if (static_cast<int64_t>(ids->size()) >= Posts::kMostOfGroup) object.boolean("more", true);
-  JsonArrayWriter list(object.key("redacted"));
-  for (const auto& id : redacted) append_json_string(list.element(), id);
+  const bool more = of_group && ids->size() >= most;
+  if (redacted.empty() && undelivered.empty() && !more)
+    co_return call.refuse(404, "there is no such message");
+  JsonObjectWriter object(call.answer_json(undelivered.empty() ? 200 : 409));
+  if (!undelivered.empty())
+    object.string("error",
+                  "some are not delivered yet: cancel them, or redact them for all who are to get them");
+  if (more) object.boolean("more", true);
+  // From single users: what was taken from them is in the group still.
+  if (more && !users.empty()) object.string("next", ids->back());
+  write_ids(object.key("redacted"), redacted);
+  if (!undelivered.empty()) write_ids(object.key("undelivered"), undelivered);
 }
 
 }  // namespace tabella::inbox

@@ -24,7 +24,7 @@ constexpr std::chrono::milliseconds kLongestDelay = std::chrono::days{30};
 constexpr std::chrono::milliseconds kShortestDigest{1000};
 constexpr std::chrono::milliseconds kLongestDigest = std::chrono::days{7};
 constexpr seconds kUsualToken = std::chrono::hours{1};
-constexpr seconds kLongestToken = std::chrono::days{30};
+constexpr seconds kLongestToken = std::chrono::days{30};  // with all renewals of it
 constexpr const char* kTenantExample =
     R"({"title": "Shop", "ttl": "30d", "public_keys": ["-----BEGIN PUBLIC KEY-----…"], "preferences": {"news": {"email": true}}})";
 constexpr const char* kInboxExample =
@@ -152,11 +152,9 @@ void read_email(net::Call& call, net::JsonBody& body, InboxSettings& settings) {
 void read_schema(net::Call& call, net::JsonBody& body, InboxSettings& settings) {
   const auto schema = body.any("schema");
   if (!schema) return;
-  if (const auto problem = problem_with_schema(*schema); !problem.empty())
-    return call.refuse(400, "schema: " + problem);
   append_json(settings.schema, *schema);
-  if (settings.schema.size() > kMostSchema)
-    call.refuse(400, fmt::format("schema: at most {} bytes", kMostSchema));
+  if (const auto read = Schema::read(settings.schema); !read)
+    call.refuse(400, "schema: " + read.error().message);
 }
 
 // How long a token is to last, of what was asked for; answers 400 where that is too long.
@@ -169,12 +167,11 @@ seconds lifetime_of(net::Call& call, std::string_view text) {
   return kUsualToken;
 }
 
-void answer_token(net::Call& call, const std::string& secret, const Place& place, const std::string& user,
-                  TimePoint now, seconds lifetime) {
+void answer_token(net::Call& call, const std::string& secret, const NewToken& token, TimePoint now) {
   JsonObjectWriter object(call.answer_json(201));
-  object.string("token", make_user_token(secret, place, user, now, lifetime));
-  object.string("user", user);
-  object.string("expires", time_text(now + lifetime));
+  object.string("token", make_user_token(secret, token, now));
+  object.string("user", token.user);
+  object.string("expires", time_text(now + token.lifetime));
 }
 
 }  // namespace
@@ -316,7 +313,7 @@ awaitable<void> Api::make_token(Call& call) {
   if (call.answered()) co_return;
   const auto secret = co_await parts_.keys.secret(*tenant);
   if (!secret) co_return house::refuse(call, secret.error());
-  answer_token(call, *secret, place, user, parts_.clock.now(), lifetime);
+  answer_token(call, *secret, {.place = place, .user = user, .lifetime = lifetime}, parts_.clock.now());
 }
 
 // For one that is signed with our secret: who signs by himself makes his own.
@@ -334,8 +331,18 @@ awaitable<void> Api::refresh_token(Call& call) {
     if (!is_token && (call.not_admitted || !call.caller.name.empty())) co_return refuse_stranger(call);
     co_return call.refuse(401, token.error());
   }
-  const auto lifetime = token->lifetime > seconds(0) ? std::min(token->lifetime, kLongestToken) : kUsualToken;
-  answer_token(call, keys->secret, {.tenant = *tenant, .inbox = token->inbox}, token->user, now, lifetime);
+  if (!token->issued)
+    co_return call.refuse(401, "a token that does not say when it was issued (iat) is not renewed");
+  const auto last = *token->first_issued + kLongestToken;
+  if (last <= now)
+    co_return call.refuse(401, "the first of these tokens was issued too long ago: make a new one");
+  const auto lifetime = std::min(token->expires - *token->issued, last - now);
+  answer_token(call, keys->secret,
+               {.place = {.tenant = *tenant, .inbox = token->inbox},
+                .user = token->user,
+                .lifetime = std::max(std::chrono::duration_cast<seconds>(lifetime), seconds(1)),
+                .first_issued = token->first_issued},
+               now);
 }
 
 }  // namespace tabella::inbox

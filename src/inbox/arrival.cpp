@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "store/conditional.h"
 #include "store/pause.h"
 
@@ -21,7 +23,10 @@ std::vector<store::TransactWrite> arrival(const std::string& table, const Box& b
   writes.push_back(store::Put(table, message_row(box, content, sequence, epoch_milliseconds(now)))
                        .when(store::absent(kPartition)));
   auto all = arrival_update(table, box, tally, sequence, now);
-  if (!content.everyone) all.when(bell_is_on(content));
+  if (content.everyone)
+    all.when(store::absent(kPublished) || store::less(kPublished, kMostBroadcasts));
+  else
+    all.when(bell_is_on(content));
   writes.push_back(std::move(all));
   if (!content.category.empty()) writes.push_back(category_update(table, box, content.category, tally));
   return writes;
@@ -44,6 +49,10 @@ bool does_not_want(const store::Error& error, size_t first, const Content& conte
 }
 
 bool is_full(const store::Error& error, size_t first, const Content& content) {
+  const auto counters = first + 1;
+  if (content.everyone && error.reasons.size() > counters && error.reasons[counters].item &&
+      store::number_of(*error.reasons[counters].item, kPublished) >= kMostBroadcasts)
+    return true;
   const auto end = std::min(error.reasons.size(), first + writes_of_arrival(content));
   for (auto at = first; at < end; ++at)
     if (const auto& code = error.reasons[at].code;
@@ -54,6 +63,13 @@ bool is_full(const store::Error& error, size_t first, const Content& content) {
 
 boost::asio::awaitable<void> pause_before(int tries) {
   return store::pause_for(std::chrono::milliseconds(std::min(tries, 20)));
+}
+
+store::Error too_many_broadcasts() {
+  return {
+      store::ErrorCode::validation,
+      fmt::format("there are {} messages for everyone in this inbox: redact some, or let them expire sooner",
+                  kMostBroadcasts)};
 }
 
 store::Error too_busy_to_publish() {

@@ -163,27 +163,13 @@ Async<bool> Boxes::commit(const Box& box, Update all, const Deltas& deltas, Writ
 
 // --- the feed
 
-// Reads no more of the two rows than that.
-Async<bool> Boxes::is_still_at(const Box& box, const Mark& mark) {
-  const auto everybody = public_box(box.place);
-  for (const auto& [one, sequence] : {std::pair(&box, mark.own), std::pair(&everybody, mark.broadcast)}) {
-    TABELLA_CO_ASSIGN(
-        const auto found,
-        co_await store_.get_item({.table = table_, .key = stats_key(*one, kAll), .consistent = true}));
-    if ((found.item ? inbox::sequence_of(*found.item) : 0) != sequence) co_return false;
-  }
-  co_return true;
-}
-
 Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
   const auto now = clock_.now();
-  if (request.known && now < request.known->until) {
-    TABELLA_CO_ASSIGN(const bool still, co_await is_still_at(box, request.known->sequence));
-    if (still) co_return FeedPage{.sequence = request.known->sequence, .is_known = true};
-  }
   TABELLA_CO_ASSIGN(const auto looked, co_await look(box, false));
   const auto& [stats, list] = looked;
   FeedPage page{.marks = stats.marks, .sequence = {stats.sequence, list->sequence}};
+  page.is_known = request.known && request.known->sequence == page.sequence && now < request.known->until;
+  if (page.is_known) co_return page;
   // Broadcasts from the newest on, before the place where the page begins.
   auto broadcast =
       request.before.empty()
@@ -233,6 +219,7 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
     }
     if (more && !is_full() && std::chrono::steady_clock::now() > until) {
       page.next = before;
+      TABELLA_CO_TRY(co_await add_contents(box.place, page.entries));
       co_return page;
     }
     if (!more)
@@ -243,7 +230,20 @@ Async<FeedPage> Boxes::feed(Box box, FeedRequest request) {
   }
   // A full page may be the last one: then the next is empty.
   if (!is_full()) page.next.clear();
+  TABELLA_CO_TRY(co_await add_contents(box.place, page.entries));
   co_return page;
+}
+
+// The list of broadcasts does not have what they say.
+Async<void> Boxes::add_contents(const Place& place, std::vector<Entry>& entries) {
+  std::vector<Broadcasts::Message*> broadcasts;
+  for (auto& entry : entries)
+    if (entry.state.receipt) broadcasts.push_back(&entry.message);
+  if (broadcasts.empty()) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await broadcasts_.add_contents(place, std::move(broadcasts)));
+  // Those that were redacted meanwhile say nothing any more.
+  std::erase_if(entries, [](const Entry& entry) { return !entry.message; });
+  co_return store::Result<void>();
 }
 
 // --- counting
@@ -406,7 +406,8 @@ Async<bool> Boxes::change_some(const Box& box, std::span<const std::string> ids,
     there.emplace(std::move(id), std::move(message));
   }
   const auto now = clock_.now();
-  const auto sequence = sequence_.next(stats.sequence);
+  // A receipt is a later change than its broadcast, whatever clock that has its number from.
+  const auto sequence = sequence_.next(std::max(stats.sequence, list->sequence));
   Deltas deltas;
   Writes writes;
   for (const auto& id : ids) {
@@ -646,6 +647,7 @@ Async<Changes> Boxes::changes(Box box, Mark since, bool was_away) {
     else
       changes.entries.push_back(std::move(entry));
   }
+  TABELLA_CO_TRY(co_await add_contents(box.place, changes.entries));
   co_return changes;
 }
 

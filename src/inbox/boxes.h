@@ -120,12 +120,13 @@ class Boxes {
   using Deltas = Tallies;
   struct Look;
 
-  store::Async<bool> is_still_at(const Box& box, const Mark& mark);
   store::Async<Stats> read_all_stats(const Box& box);
   store::Async<Stats> read_stats_of_all(const Box& box);
   // Both, of a user who may be new.
   store::Async<Look> look(const Box& box, bool all_rows);
   store::Async<bool> join(const Box& box, const Stats& stats, const List& list);
+
+  store::Async<void> add_contents(const Place& place, std::vector<Entry>& entries);
 
   // False: somebody else was faster.
   store::Async<bool> commit(const Box& box, store::Update all, const Deltas& deltas, Writes rows);

@@ -22,6 +22,7 @@ constexpr const char* kDigestTimer = "inbox-digest";
 constexpr const char* kGathered = "n";
 constexpr const char* kVersion = "v";
 constexpr const char* kItemPrefix = "i#";
+constexpr const char* kItemExpires = "expires";  // for who gathers; nobody sees it
 constexpr int64_t kMostInRow = 200;
 constexpr size_t kMostShown = 50;
 constexpr int kMostVersions = 1000;  // of a digest: each after the one before it was published
@@ -65,6 +66,7 @@ item::Value gathered_item(const Content& content) {
     map.set_member("cta_uri", item::Value::string(std::move(link)));
   if (!content.sender.empty())
     map.set_member("sender", item::Value::string(shortened(content.sender, kMostGatheredTitle)));
+  map.set_member(kItemExpires, item::Value::integer(content.expires));
   return map;
 }
 
@@ -98,12 +100,18 @@ item::Value digest_message(std::vector<std::pair<std::string, item::Value>> item
   return message;
 }
 
-// The newest first.
-std::vector<std::pair<std::string, item::Value>> gathered_items(item::ItemView row) {
+// Those that have not expired meanwhile, the newest first.
+std::vector<std::pair<std::string, item::Value>> gathered_items(item::ItemView row, TimePoint now) {
   std::vector<std::pair<std::string, item::Value>> items;
-  for (item::Attributes each(row); each.next();)
-    if (each.name().starts_with(kItemPrefix))
-      items.emplace_back(each.name().substr(2), item::Value::decode(each.value()));
+  for (item::Attributes each(row); each.next();) {
+    if (!each.name().starts_with(kItemPrefix)) continue;
+    const auto expires = each.value().member(kItemExpires);
+    if (expires && item::number_to_int(expires->content()).value_or(0) <= epoch_milliseconds(now) / 1000)
+      continue;
+    auto item = item::Value::decode(each.value());
+    item.remove_member(kItemExpires);
+    items.emplace_back(each.name().substr(2), std::move(item));
+  }
   std::ranges::sort(items, [](const auto& a, const auto& b) { return a.first > b.first; });
   return items;
 }
@@ -246,12 +254,12 @@ Async<void> Digests::publish(const Box& box, const std::string& category, int64_
     if (taken) continue;
     auto along =
         store::Delete(table_, key).when(store::equals(kVersion, store::number_of(*found.item, kVersion)));
-    auto items = gathered_items(*found.item);
+    const auto now = clock_.now();
+    auto items = gathered_items(*found.item, now);
     if (items.empty()) {
       TABELLA_CO_TRY(co_await store_.delete_item(std::move(along)));
       co_return store::Result<void>();
     }
-    const auto now = clock_.now();
     const auto count = static_cast<int64_t>(items.size());
     Digest digest{.box = box, .content = {}, .channels = channel_plans(rules, category, {})};
     std::optional<item::Value> alone;

@@ -1,4 +1,5 @@
 // The parts of an inbox that need no store.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "inbox/preferences.h"
@@ -8,14 +9,13 @@ namespace tabella::inbox {
 namespace {
 
 std::string problem(std::string_view schema) {
-  JsonDocument document;
-  return problem_with_schema(document.parse(schema).value());
+  const auto read = Schema::read(schema);
+  return read ? "" : read.error().message;
 }
 
 std::string mismatch(std::string_view schema, std::string_view value) {
-  JsonDocument schemas;
-  JsonDocument values;
-  return mismatch_with_schema(schemas.parse(schema).value(), values.parse(value).value());
+  JsonDocument document;
+  return Schema::read(schema).value()->mismatch(document.parse(value).value());
 }
 
 TEST(Schema, SaysWhatItDoesNotUnderstand) {
@@ -91,6 +91,22 @@ TEST(Schema, EndsWhateverItIsAsked) {
     EXPECT_EQ(problem(schema), "");
     EXPECT_EQ(mismatch(schema, "1"), "it takes too long to check");
   }
+  // Short values, many times.
+  const auto repeated = [](std::string_view what, int times) {
+    std::string list;
+    for (int i = 0; i < times; ++i) list.append(list.empty() ? "" : ",").append(what);
+    return list;
+  };
+  const auto values = "[" + repeated("2", 10'000) + "]";
+  for (const auto& items : {R"({"enum": [)" + repeated("1", 10'000) + ", 2]}",
+                            R"({"type": [)" + repeated(R"("null")", 3'000) + R"(, "integer"]})"})
+    EXPECT_EQ(mismatch(R"({"items": )" + items + "}", values), "it takes too long to check");
+  std::string patterns;
+  for (int i = 0; i < 40; ++i) patterns += fmt::format(R"({}"a{}": true)", i == 0 ? "" : ", ", i);
+  EXPECT_NE(problem(R"({"patternProperties": {)" + patterns + "}}"), "");
+  EXPECT_NE(problem(R"({"pattern": "(.{9}){99}"})"), "") << "a pattern of many states";
+  EXPECT_EQ(mismatch(R"({"pattern": "(a|b)*[ab]{300}c"})", "\"" + std::string(90'000, 'a') + "\""),
+            "it takes too long to check");
 }
 
 TEST(BellHistory, IsThatOfEachPlaceInTheOrder) {

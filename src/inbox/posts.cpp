@@ -20,8 +20,10 @@ namespace {
 constexpr std::chrono::seconds kToWriteDown{5};
 constexpr const char* kKeyUntil = "until";  // a key is free once the message has expired
 
-std::string key_partition(const Place& place, std::string_view key) {
-  return fmt::format("t#{}K#{}#{}", place.tenant, place.inbox, key);
+store::Row key_of(const Place& place, std::string_view key) {
+  return store::Row()
+      .set(kPartition, fmt::format("t#{}K#{}#{}", place.tenant, place.inbox, key))
+      .set(kSort, kPostSort);
 }
 std::string group_partition(const Place& place, std::string_view group) {
   return fmt::format("t#{}R#{}#{}", place.tenant, place.inbox, group);
@@ -68,6 +70,7 @@ Posts::Posts(Parts parts, std::string table, Changed changed)
     return publish_digest(std::move(digest), std::move(along));
   });
   schedule_.on(kTimer, [this](const schedule::Firing& firing) { return carry_on(firing); });
+  schedule_.on(kExpiryTimer, [this](const schedule::Firing& firing) { return retire(firing); });
 }
 
 Async<std::optional<PostRow>> Posts::load(Place place, std::string id) {
@@ -117,9 +120,7 @@ std::vector<store::TransactWrite> Posts::records(const Publication& publication,
   writes.push_back(
       store::Put(table_, to_row(place, row_of(publication, post))).when(store::absent(kPartition)));
   if (!post.key.empty())
-    writes.push_back(store::Put(table_, store::Row()
-                                            .set(kPartition, key_partition(place, post.key))
-                                            .set(kSort, kPostSort)
+    writes.push_back(store::Put(table_, key_of(place, post.key)
                                             .set(kPostId, post.id)
                                             .set(kPostFingerprint, publication.fingerprint)
                                             .set(kKeyUntil, publication.content.expires)
@@ -136,10 +137,14 @@ std::vector<store::TransactWrite> Posts::records(const Publication& publication,
 }
 
 // What was to go elsewhere does not, unless it is just going.
-Async<void> Posts::cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user) {
-  for (const auto& plan : row.channels)
-    TABELLA_CO_TRY(co_await schedule_.cancel(channel_timer(place, row.post.id, plan.channel, user)));
-  co_return store::Result<void>();
+Async<bool> Posts::cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user) {
+  bool any = false;
+  for (const auto& plan : row.channels) {
+    TABELLA_CO_ASSIGN(const auto cancelled,
+                      co_await schedule_.cancel(channel_timer(place, row.post.id, plan.channel, user)));
+    any = any || cancelled == schedule::Cancelled::yes;
+  }
+  co_return any;
 }
 
 std::string Posts::timer_kind(Channel channel) { return fmt::format("inbox-{}", name_of(channel)); }
@@ -187,6 +192,11 @@ Async<Published> Posts::publish_now(Publication publication, Post post,
   std::vector<Box> boxes;
   if (content.everyone) boxes.push_back(public_box(publication.place));
   for (const auto& user : publication.users) boxes.push_back({.place = publication.place, .user = user});
+  // Timers that are set for nothing fail a few times before they end.
+  if (!publication.channels.empty() && !publication.key.empty()) {
+    TABELLA_CO_ASSIGN(const bool taken, co_await is_key_taken(publication));
+    if (taken) co_return co_await repeated(publication, too_busy_to_publish());
+  }
   const std::vector<std::string> everybody{""};
   TABELLA_CO_TRY(co_await set_channel_timers(publication.place, post.id, publication.channels,
                                              content.everyone ? everybody : publication.users));
@@ -197,6 +207,7 @@ Async<Published> Posts::publish_now(Publication publication, Post post,
     const auto sequence = sequence_.next(in_the_way);
     for (const auto& box : boxes)
       std::ranges::move(arrival(table_, box, content, sequence, clock_.now()), std::back_inserter(writes));
+    if (content.everyone) writes.push_back(schedule_.put_write(expiry_timer(publication.place, content)));
     if (along) writes.push_back(*along);
     const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
     const auto& reasons = made ? std::vector<store::CancellationReason>() : made.error().reasons;
@@ -204,13 +215,15 @@ Async<Published> Posts::publish_now(Publication publication, Post post,
     // The post is there: of ours the answer was lost.
     if (made || there) {
       for (const auto& box : boxes) changed_(box.partition());
-      if (content.everyone) co_await retire_broadcasts(publication.place);
+      if (content.everyone) schedule_.was_set(expiry_timer(publication.place, content));
       co_return Published{.post = std::move(post), .repeated = along && !made};
     }
     if (along && !reasons.empty() && store::failed_its_condition(reasons.back()))
       co_return std::unexpected(made.error());
     if (!post.key.empty() && reasons.size() > 1 && store::failed_its_condition(reasons[1]))
       co_return co_await repeated(publication, made.error());
+    if (content.everyone && is_full(made.error(), first_arrival, content))
+      co_return std::unexpected(too_many_broadcasts());
     in_the_way = std::max(in_the_way, sequence_in_the_way(made.error()));
     // Who has switched the bell off is left out; and others are not to wait for a box that can take no more.
     size_t first = first_arrival;
@@ -227,14 +240,19 @@ Async<Published> Posts::publish_now(Publication publication, Post post,
   co_return std::unexpected(too_busy_to_publish());
 }
 
+Async<bool> Posts::is_key_taken(const Publication& publication) {
+  TABELLA_CO_ASSIGN(
+      const auto found,
+      co_await store_.get_item(
+          {.table = table_, .key = key_of(publication.place, publication.key), .consistent = true}));
+  co_return found.item&& store::number_of(*found.item, kKeyUntil) > epoch_milliseconds(clock_.now()) / 1000;
+}
+
 Async<Published> Posts::repeated(const Publication& publication, const store::Error& failed) {
   TABELLA_CO_ASSIGN(
       const auto found,
-      co_await store_.get_item({.table = table_,
-                                .key = store::Row()
-                                           .set(kPartition, key_partition(publication.place, publication.key))
-                                           .set(kSort, kPostSort),
-                                .consistent = true}));
+      co_await store_.get_item(
+          {.table = table_, .key = key_of(publication.place, publication.key), .consistent = true}));
   if (!found.item) co_return std::unexpected(failed);
   if (store::text_of(*found.item, kPostFingerprint) != publication.fingerprint)
     co_return store::fail(store::ErrorCode::idempotent_parameter_mismatch,
@@ -293,19 +311,17 @@ Async<std::vector<std::string>> Posts::select(Place place, Selection selection) 
   if (!selection.key.empty()) {
     TABELLA_CO_ASSIGN(
         const auto found,
-        co_await store_.get_item(
-            {.table = table_,
-             .key = store::Row().set(kPartition, key_partition(place, selection.key)).set(kSort, kPostSort),
-             .consistent = true}));
+        co_await store_.get_item({.table = table_, .key = key_of(place, selection.key), .consistent = true}));
     if (found.item) ids.push_back(store::text_of(*found.item, kPostId));
   }
   if (!selection.group.empty()) {
-    TABELLA_CO_ASSIGN(const auto rows, co_await store_.query(
-                                           store::Query(table_)
-                                               .partition(kPartition, group_partition(place, selection.group))
-                                               .descending()  // what is still to come before all else
-                                               .consistent()
-                                               .limit(kMostOfGroup)));
+    auto query = store::Query(table_)
+                     .partition(kPartition, group_partition(place, selection.group))
+                     .descending()  // what is still to come before all else
+                     .consistent()
+                     .limit(static_cast<int64_t>(selection.most));
+    if (!selection.before.empty()) query.where(store::less(kSort, kMessagePrefix + selection.before));
+    TABELLA_CO_ASSIGN(const auto rows, co_await store_.query(std::move(query)));
     for (const auto& row : rows.items) ids.push_back(store::text_of(row, kSort).substr(2));
   }
   co_return ids;
@@ -314,9 +330,8 @@ Async<std::vector<std::string>> Posts::select(Place place, Selection selection) 
 // What was canceled was not published.
 Async<void> Posts::free_key(const Place& place, const Post& post) {
   if (post.key.empty()) co_return store::Result<void>();
-  auto key = store::Row().set(kPartition, key_partition(place, post.key)).set(kSort, kPostSort);
   TABELLA_CO_TRY(store::was_made(co_await store_.delete_item(
-      store::Delete(table_, std::move(key)).when(store::equals(kPostId, post.id)))));
+      store::Delete(table_, key_of(place, post.key)).when(store::equals(kPostId, post.id)))));
   co_return store::Result<void>();
 }
 

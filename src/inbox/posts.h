@@ -39,11 +39,16 @@ struct Published {
   bool repeated = false;  // it was there already
 };
 
+// Of a group, so many at a time.
+inline constexpr size_t kMostOfGroup = 500;
+
 // Which posts.
 struct Selection {
   std::vector<std::string> ids;
   std::string key;
   std::string group;
+  size_t most = kMostOfGroup;  // of a group
+  std::string before = {};     // an id of a group: those before it; empty: from the newest on
 };
 
 // Thread-safe.
@@ -75,20 +80,22 @@ class Posts {
   // the timer tried again.
   boost::asio::awaitable<std::optional<PostRow>> load_for(const schedule::Firing& firing, Place place,
                                                           std::string id);
-  // The posts that are selected. Of a group some hundreds that are still there: one that is redacted or
-  // cancelled leaves it.
-  static constexpr int64_t kMostOfGroup = 500;
+  // The posts that are selected. Of a group those that are still there, the newest first: one that is
+  // cancelled, or redacted for all, leaves it.
   store::Async<std::vector<std::string>> select(Place place, Selection selection);
   // Nothing: there is none. One that has begun goes on, as its state says.
   store::Async<std::optional<Post>> cancel(Place place, std::string id);
-  // Takes it away from these users, or from all who got it. False: there is none. From many it goes on after
-  // the answer, and so it does where it is one of `many`. An error of the kind resource_in_use: from some of
-  // them it can be taken once they have it.
+  // Takes it away from these users, or from all who got it. False: there is none, or none of them has it.
+  // From many it goes on after the answer, and so it does where it is one of `many`. An error of the kind
+  // resource_in_use: from some of them it can be taken once they have it.
   store::Async<bool> redact(Place place, std::string id, std::vector<std::string> users, bool many = false);
 
   // Of timers.
   boost::asio::awaitable<void> carry_on(const schedule::Firing& firing);
+  // Takes broadcasts that have expired off their counters.
+  boost::asio::awaitable<void> retire(const schedule::Firing& firing);
   static constexpr const char* kTimer = "inbox-post";
+  static constexpr const char* kExpiryTimer = "inbox-expiry";
   // Of what goes elsewhere (channels.h): tenant#inbox#id#channel#user. Each channel has a kind of its own, so
   // that one cannot keep the others waiting.
   static std::string timer_kind(Channel channel);
@@ -103,10 +110,12 @@ class Posts {
   store::Async<void> set_channel_timers(const Place& place, const std::string& id,
                                         const std::vector<ChannelPlan>& channels,
                                         std::span<const std::string> users);
-  store::Async<void> cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user);
+  // Whether there were any.
+  store::Async<bool> cancel_channel_timers(const Place& place, const PostRow& row, const std::string& user);
   store::Async<void> leave_group(const Place& place, const PostRow& row);
   store::Async<void> free_key(const Place& place, const Post& post);
-  boost::asio::awaitable<void> retire_broadcasts(const Place& place);
+  static schedule::Timer expiry_timer(const Place& place, const Content& content);
+  store::Async<bool> is_key_taken(const Publication& publication);
   store::Async<Published> publish_later(Publication publication, Post post);
   store::Async<Published> repeated(const Publication& publication, const store::Error& failed);
   store::Async<void> set_timer(const Place& place, const std::string& id, TimePoint at);
@@ -117,7 +126,7 @@ class Posts {
   store::Async<void> carry_out(const Place& place, PostRow row);
   store::Async<void> carry_out_redaction(const Place& place, const PostRow& row);
   store::Async<bool> move(const Place& place, const std::string& id, PostState from, PostState to);
-  store::Async<void> redact_for(const Box& box, const Content& content);
+  store::Async<bool> redact_for(const Box& box, const Content& content);
   store::Async<void> redact_gathered(const Box& box, const Content& content);
   store::Async<void> redact_from_post(const Place& place, const std::string& digest, const std::string& id);
   store::Async<void> redact_broadcast(const Place& place, const std::string& id);

@@ -76,7 +76,6 @@ Async<void> Posts::carry_out(const Place& place, PostRow row) {
   if (post.everyone) {
     TABELLA_CO_TRY(co_await set_channel_timers(place, post.id, row.channels, std::vector<std::string>{""}));
     TABELLA_CO_TRY(co_await deliver_to(public_box(place), row.content));
-    co_await retire_broadcasts(place);
   } else {
     const auto parts = std::max<int64_t>(row.parts, 1);
     for (auto part = post.done / static_cast<int64_t>(kUsersInPart); part < parts; ++part) {
@@ -98,11 +97,22 @@ Async<void> Posts::carry_out(const Place& place, PostRow row) {
   co_return store::Result<void>();
 }
 
-// Nobody counts the broadcasts themselves: whoever publishes one takes off those that have expired. What
-// cannot be taken off now is by the next.
-awaitable<void> Posts::retire_broadcasts(const Place& place) {
+// Nobody counts the broadcasts themselves, and so takes off those that have expired. One timer for all that
+// expire in a second.
+schedule::Timer Posts::expiry_timer(const Place& place, const Content& content) {
+  return {.id = fmt::format("{}#{}#{}#{}", kExpiryTimer, place.tenant, place.inbox, content.expires),
+          .kind = kExpiryTimer,
+          .at = time_at(content.expires * 1000),
+          .payload = fmt::format("{}#{}", place.tenant, place.inbox)};
+}
+
+awaitable<void> Posts::retire(const schedule::Firing& firing) {
+  const auto parts = split(firing.timer.payload, '#');
+  if (parts.size() != 2)
+    co_return log::error("a timer of the inbox names no inbox: {}", firing.timer.payload);
+  const Place place{.tenant = std::string(parts[0]), .inbox = std::string(parts[1])};
   const auto retired = co_await boxes_.retire(public_box(place), clock_.now());
-  if (!retired) log::warning("the broadcasts of {}: {}", place.tenant, retired.error().message);
+  if (!retired) throw std::runtime_error(retired.error().message);
 }
 
 // Several users in one transaction; where something stands in the way of one, each by himself.
@@ -138,6 +148,7 @@ Async<void> Posts::deliver_to(const Box& box, const Content& content) {
   int64_t in_the_way = 0;
   for (int tries = 0; tries < kMostDeliveries; ++tries) {
     auto writes = arrival(table_, box, content, sequence_.next(in_the_way), clock_.now());
+    if (content.everyone) writes.push_back(schedule_.put_write(expiry_timer(box.place, content)));
     writes.push_back(still_sending(box.place, content.id));
     const auto made = co_await store_.transact_write_items({.writes = std::move(writes)});
     const auto& reasons = made ? std::vector<store::CancellationReason>() : made.error().reasons;
@@ -145,6 +156,7 @@ Async<void> Posts::deliver_to(const Box& box, const Content& content) {
     const bool taken_back = !reasons.empty() && store::failed_its_condition(reasons.back());
     if (made || there || taken_back) {
       changed_(box.partition());
+      if (content.everyone) schedule_.was_set(expiry_timer(box.place, content));
       co_return store::Result<void>();
     }
     if (does_not_want(made.error(), 0, content)) co_return store::Result<void>();
@@ -195,10 +207,11 @@ Async<void> Posts::gather_for(const Box& box, const Content& content) {
 // --- taking back
 
 Async<std::optional<Post>> Posts::cancel(Place place, std::string id) {
-  TABELLA_CO_ASSIGN(const bool canceled, co_await move(place, id, PostState::scheduled, PostState::canceled));
+  TABELLA_CO_TRY(co_await move(place, id, PostState::scheduled, PostState::canceled));
   TABELLA_CO_ASSIGN(auto row, co_await load(place, id));
   if (!row) co_return std::nullopt;
-  if (canceled) {
+  // Also where it was canceled before: whoever did may not have come as far.
+  if (row->post.state == PostState::canceled) {
     TABELLA_CO_TRY(co_await leave_group(place, *row));
     TABELLA_CO_TRY(co_await free_key(place, row->post));
   }
@@ -269,17 +282,26 @@ Async<void> Posts::redact_from_post(const Place& place, const std::string& diges
   co_return std::unexpected(too_busy_to_publish());
 }
 
-Async<void> Posts::redact_for(const Box& box, const Content& content) {
+// Whether he had it; of what is gathered nobody asks.
+Async<bool> Posts::redact_for(const Box& box, const Content& content) {
   const auto& id = content.id;
+  bool had = true;
   if (content.gathered_until != 0) {
     TABELLA_CO_TRY(co_await redact_gathered(box, content));
   } else if (content.everyone) {
-    TABELLA_CO_TRY(co_await boxes_.change(box, {id}, [](State& state, int64_t) { state.redacted = true; }));
+    TABELLA_CO_ASSIGN(const auto found, co_await boxes_.change(
+                                            box, {id}, [](State& state, int64_t) { state.redacted = true; }));
+    had = !found.empty();
+    if (!had) {
+      // It may have been taken away before.
+      TABELLA_CO_ASSIGN(const auto entry, co_await boxes_.find(box, id));
+      had = entry && entry->state.redacted;
+    }
   } else {
-    TABELLA_CO_TRY(co_await boxes_.redact(box, id));
+    TABELLA_CO_ASSIGN(had, co_await boxes_.redact(box, id));
   }
-  changed_(box.partition());
-  co_return store::Result<void>();
+  if (had) changed_(box.partition());
+  co_return had;
 }
 
 Async<void> Posts::carry_out_redaction(const Place& place, const PostRow& row) {
@@ -299,11 +321,13 @@ Async<bool> Posts::redact(Place place, std::string id, std::vector<std::string> 
     if (state == PostState::scheduled || state == PostState::sending)
       co_return store::fail(store::ErrorCode::resource_in_use,
                             "it is not delivered yet: cancel it, or redact it for all who are to get it");
+    bool had = false;
     for (const auto& user : users) {
-      TABELLA_CO_TRY(co_await cancel_channel_timers(place, *row, user));
-      TABELLA_CO_TRY(co_await redact_for({.place = place, .user = user}, row->content));
+      TABELLA_CO_ASSIGN(const bool elsewhere, co_await cancel_channel_timers(place, *row, user));
+      TABELLA_CO_ASSIGN(const bool in_box, co_await redact_for({.place = place, .user = user}, row->content));
+      had = had || elsewhere || in_box;
     }
-    co_return true;
+    co_return had;
   }
   // Whatever is still to be delivered of it is not; what was is taken back.
   TABELLA_CO_TRY(co_await store_.update_item(store::Update(table_, post_key(place, id))

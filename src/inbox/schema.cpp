@@ -18,7 +18,14 @@ using Kind = JsonValue::Kind;
 
 constexpr int kDeepestSchema = 32;
 constexpr size_t kMostPattern = 1000;
-constexpr size_t kMostSteps = 20'000;  // each a schema held against a value, or as much work
+constexpr size_t kMostPatterns = 32;
+constexpr int64_t kMostPatternMemory = 64 * 1024;  // of each, as RE2 counts it
+// What may be spent on a schema, and on each message that is held against it: some milliseconds.
+constexpr size_t kMostSteps = 100'000;
+constexpr size_t kStepsOfSchema = 8;  // to hold a schema against a value
+constexpr size_t kBytesInStep = 16;   // of a text that is read
+constexpr size_t kStatesInStep = 16;  // of a pattern, times bytes in a step
+constexpr const char* kTooLong = "it takes too long to check";
 
 // What the value of a keyword must be.
 enum class Expects {
@@ -86,10 +93,38 @@ const std::map<std::string_view, Expects> kKeywords = {
 };
 constexpr std::string_view kTypes[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
 
+using Patterns = std::map<std::string, std::unique_ptr<re2::RE2>, std::less<>>;
+
+// What is left of the steps that may be taken. Who sees the end of them stops, whatever has been found.
+class Budget {
+ public:
+  bool spend(size_t steps) {
+    left_ -= std::min(left_, steps);
+    return left_ > 0;
+  }
+  bool is_spent() const { return left_ == 0; }
+
+ private:
+  size_t left_ = kMostSteps;
+};
+
+// Each element is a step.
+class Elements {
+ public:
+  Elements(JsonValue container, Budget& budget) : each_(container), budget_(budget) {}
+  bool next() { return budget_.spend(1) && each_.next(); }
+  std::string_view key() const { return each_.key(); }
+  JsonValue value() const { return each_.value(); }
+
+ private:
+  JsonElements each_;
+  Budget& budget_;
+};
+
 // Of an object; unlike JsonValue::find a null is there.
-std::optional<JsonValue> schema_member(JsonValue object, std::string_view name) {
+std::optional<JsonValue> schema_member(JsonValue object, std::string_view name, Budget& budget) {
   if (!object.is_object()) return {};
-  for (JsonElements each(object); each.next();)
+  for (Elements each(object, budget); each.next();)
     if (each.key() == name) return each.value();
   return {};
 }
@@ -99,7 +134,7 @@ bool is_type_name(JsonValue value) {
 }
 
 // "#", "#/$defs/address", "#/properties/a/items".
-std::optional<JsonValue> resolve(JsonValue root, std::string_view reference) {
+std::optional<JsonValue> resolve(JsonValue root, std::string_view reference, Budget& budget) {
   if (reference == "#") return root;
   if (!reference.starts_with("#/")) return {};
   auto at = root;
@@ -111,12 +146,12 @@ std::optional<JsonValue> resolve(JsonValue root, std::string_view reference) {
     if (at.kind() == Kind::array) {
       size_t index = 0;
       std::optional<JsonValue> element;
-      for (JsonElements each(at); each.next(); ++index)
+      for (Elements each(at, budget); each.next(); ++index)
         if (name == std::to_string(index)) element = each.value();
       if (!element) return {};
       at = *element;
     } else {
-      const auto next = schema_member(at, name);
+      const auto next = schema_member(at, name, budget);
       if (!next) return {};
       at = *next;
     }
@@ -128,41 +163,53 @@ std::optional<JsonValue> resolve(JsonValue root, std::string_view reference) {
 
 class SchemaCheck {
  public:
-  explicit SchemaCheck(JsonValue root) : root_(root) {}
+  SchemaCheck(JsonValue root, Patterns& patterns) : root_(root), patterns_(patterns) {}
 
-  std::string problem(JsonValue schema, int depth = 0) const {
+  std::string problem() {
+    auto wrong = problem(root_);
+    return budget_.is_spent() ? kTooLong : wrong;
+  }
+
+ private:
+  std::string problem(JsonValue schema, int depth = 0) {
     if (schema.kind() == Kind::boolean) return {};
     if (!schema.is_object()) return "a schema is an object, true or false";
     if (depth > kDeepestSchema) return "its schemas stand too deep in each other";
-    for (JsonElements each(schema); each.next();) {
+    for (Elements each(schema, budget_); each.next();) {
       const auto known = kKeywords.find(each.key());
       if (known == kKeywords.end())
         return fmt::format("{} is not known here; leave it out", printable(each.key()));
       if (auto wrong = problem_of(known->second, each.value(), depth); !wrong.empty())
         return fmt::format("{}: {}", each.key(), wrong);
       if (each.key() == "patternProperties")
-        for (JsonElements pattern(each.value()); pattern.next();)
+        for (Elements pattern(each.value(), budget_); pattern.next();)
           if (auto wrong = problem_with_pattern(pattern.key()); !wrong.empty()) return wrong;
-      if (each.key() == "$ref" && !resolve(root_, each.value().string()))
+      if (each.key() == "$ref" && !resolve(root_, each.value().string(), budget_))
         return fmt::format("$ref: there is no {} in this schema", printable(each.value().string()));
     }
     return {};
   }
 
- private:
-  static std::string problem_with_pattern(std::string_view pattern) {
+  std::string problem_with_pattern(std::string_view pattern) {
     if (pattern.size() > kMostPattern) return fmt::format("a pattern has at most {} bytes", kMostPattern);
-    const re2::RE2 compiled(re2::StringPiece(pattern.data(), pattern.size()), re2::RE2::Quiet);
-    return compiled.ok() ? std::string() : fmt::format("the pattern cannot be read: {}", compiled.error());
+    if (patterns_.contains(pattern)) return {};
+    if (patterns_.size() >= kMostPatterns)
+      return fmt::format("a schema has at most {} patterns", kMostPatterns);
+    re2::RE2::Options options(re2::RE2::Quiet);
+    options.set_max_mem(kMostPatternMemory);
+    auto compiled = std::make_unique<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), options);
+    if (!compiled->ok()) return fmt::format("the pattern cannot be read: {}", compiled->error());
+    patterns_.emplace(pattern, std::move(compiled));
+    return {};
   }
 
-  std::string problem_of_each(JsonValue container, int depth) const {
-    for (JsonElements each(container); each.next();)
+  std::string problem_of_each(JsonValue container, int depth) {
+    for (Elements each(container, budget_); each.next();)
       if (auto wrong = problem(each.value(), depth + 1); !wrong.empty()) return wrong;
     return {};
   }
 
-  std::string problem_of(Expects expects, JsonValue value, int depth) const {
+  std::string problem_of(Expects expects, JsonValue value, int depth) {
     const auto kind = value.kind();
     switch (expects) {
       case Expects::anything: return {};
@@ -174,7 +221,7 @@ class SchemaCheck {
       case Expects::list: return kind == Kind::array ? "" : "expected a list";
       case Expects::names:
         if (kind != Kind::array) return "expected a list of names";
-        for (JsonElements each(value); each.next();)
+        for (Elements each(value, budget_); each.next();)
           if (each.value().kind() != Kind::string) return "expected a list of names";
         return {};
       case Expects::number: return value.is_number() ? "" : "expected a number";
@@ -187,7 +234,7 @@ class SchemaCheck {
       case Expects::type:
         if (is_type_name(value)) return {};
         if (kind != Kind::array) return "expected null, boolean, integer, number, string, array or object";
-        for (JsonElements each(value); each.next();)
+        for (Elements each(value, budget_); each.next();)
           if (!is_type_name(each.value())) return "expected a list of types";
         return {};
     }
@@ -195,6 +242,8 @@ class SchemaCheck {
   }
 
   const JsonValue root_;
+  Patterns& patterns_;
+  Budget budget_;
 };
 
 // --- holding a value against it
@@ -235,32 +284,26 @@ std::string canonical(JsonValue value) {
   return text;
 }
 
-size_t elements_in(JsonValue container) {
-  size_t count = 0;
-  for (JsonElements each(container); each.next();) ++count;
-  return count;
-}
-
 int64_t characters_in(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
 class Validator {
  public:
-  explicit Validator(JsonValue root) : root_(root) {}
+  Validator(JsonValue root, const Patterns& patterns) : root_(root), patterns_(patterns) {}
 
   // Also where what takes too long is inside a "not", and would have passed.
   std::string check(JsonValue value) {
     auto wrong = validate(root_, value, "");
-    return too_long_ || steps_ > kMostSteps ? "it takes too long to check" : wrong;
+    return too_deep_ || budget_.is_spent() ? kTooLong : wrong;
   }
 
  private:
   std::string validate(JsonValue schema, JsonValue value, const std::string& path, int depth = 0) {
-    too_long_ = too_long_ || ++steps_ > kMostSteps || depth > 2 * kDeepestSchema;
-    if (too_long_) return at(path, "it takes too long to check");
+    too_deep_ = too_deep_ || depth > 2 * kDeepestSchema;
+    if (too_deep_ || !budget_.spend(kStepsOfSchema)) return kTooLong;
     if (schema.kind() == Kind::boolean) return schema.boolean() ? "" : at(path, "is not allowed");
-    for (JsonElements each(schema); each.next();)
+    for (Elements each(schema, budget_); each.next();)
       if (auto wrong = assert_one(schema, each.key(), each.value(), value, path, depth); !wrong.empty())
         return wrong;
     return {};
@@ -276,47 +319,44 @@ class Validator {
   std::string assert_one(JsonValue schema, std::string_view keyword, JsonValue asked, JsonValue value,
                          const std::string& path, int depth) {
     const auto equals_text = [&](JsonValue other, const std::string& text) {
-      auto its_text = canonical(other);
-      steps_ += its_text.size() / 64;
-      return its_text == text;
+      return canonical_text(other) == text;
     };
     const auto matches = [&](JsonValue other) { return validate(other, value, path, depth + 1).empty(); };
     if (keyword == "$ref") {
-      const auto target = resolve(root_, asked.string());
+      const auto target = resolve(root_, asked.string(), budget_);
       return target ? validate(*target, value, path, depth + 1) : at(path, "its schema is not there");
     }
     if (keyword == "allOf") {
-      for (JsonElements each(asked); each.next();)
+      for (Elements each(asked, budget_); each.next();)
         if (auto wrong = validate(each.value(), value, path, depth + 1); !wrong.empty()) return wrong;
       return {};
     }
     if (keyword == "anyOf" || keyword == "oneOf") {
       int count = 0;
-      for (JsonElements each(asked); each.next();) count += matches(each.value());
+      for (Elements each(asked, budget_); each.next();) count += matches(each.value());
       if (count == 0) return at(path, "is none of what it may be");
       return count > 1 && keyword == "oneOf" ? at(path, "is several of what it may be one of") : "";
     }
     if (keyword == "not") return matches(asked) ? at(path, "is what it must not be") : "";
     if (keyword == "if") {
-      const auto next = schema_member(schema, matches(asked) ? "then" : "else");
+      const auto next = schema_member(schema, matches(asked) ? "then" : "else", budget_);
       return next ? validate(*next, value, path, depth + 1) : "";
     }
     if (keyword == "type") {
       bool fits = asked.kind() == Kind::string && has_type(value, asked.string());
       std::string expected(asked.kind() == Kind::string ? asked.string() : "");
       if (asked.kind() == Kind::array)
-        for (JsonElements each(asked); each.next();) {
+        for (Elements each(asked, budget_); each.next();) {
           fits = fits || has_type(value, each.value().string());
           expected.append(expected.empty() ? "" : " or ").append(each.value().string());
         }
       return fits ? "" : at(path, "expected " + expected);
     }
     if (keyword == "const")
-      return equals_text(value, canonical(asked)) ? "" : at(path, "is not what it must be");
+      return equals_text(value, canonical_text(asked)) ? "" : at(path, "is not what it must be");
     if (keyword == "enum") {
-      const auto text = canonical(value);
-      steps_ += text.size() / 64;
-      for (JsonElements each(asked); each.next();)
+      const auto text = canonical_text(value);
+      for (Elements each(asked, budget_); each.next();)
         if (equals_text(each.value(), text)) return {};
       return at(path, "is none of what it may be");
     }
@@ -329,7 +369,7 @@ class Validator {
 
   std::string assert_text(std::string_view keyword, JsonValue asked, std::string_view text,
                           const std::string& path) {
-    steps_ += text.size() / 256;
+    budget_.spend(text.size() / kBytesInStep);
     if (keyword == "minLength" && characters_in(text) < asked.integer())
       return at(path, fmt::format("is shorter than {} characters", asked.integer()));
     if (keyword == "maxLength" && characters_in(text) > asked.integer())
@@ -358,24 +398,22 @@ class Validator {
 
   std::string assert_array(JsonValue schema, std::string_view keyword, JsonValue asked, JsonValue array,
                            const std::string& path, int depth) {
-    const auto count = static_cast<int64_t>(elements_in(array));
-    steps_ += static_cast<size_t>(count) / 64;
+    const auto count = elements_in(array);
     if (keyword == "minItems" && count < asked.integer())
       return at(path, fmt::format("has less than {} elements", asked.integer()));
     if (keyword == "maxItems" && count > asked.integer())
       return at(path, fmt::format("has more than {} elements", asked.integer()));
     if (keyword == "uniqueItems" && asked.boolean()) {
       std::set<std::string> seen;
-      for (JsonElements each(array); each.next();) {
-        auto text = canonical(each.value());
-        steps_ += 1 + text.size() / 64;
-        if (!seen.insert(std::move(text)).second) return at(path, "has an element twice");
+      for (Elements each(array, budget_); each.next();) {
+        if (!seen.insert(canonical_text(each.value())).second) return at(path, "has an element twice");
       }
     }
     if (keyword == "contains") {
-      const auto least = schema_member(schema, "minContains"), most = schema_member(schema, "maxContains");
+      const auto least = schema_member(schema, "minContains", budget_),
+                 most = schema_member(schema, "maxContains", budget_);
       int64_t found = 0;
-      for (JsonElements each(array); each.next();)
+      for (Elements each(array, budget_); each.next();)
         found += validate(asked, each.value(), path, depth + 1).empty();
       if (found < (least ? least->integer() : 1))
         return at(path, "has too few elements of the kind that it must have");
@@ -384,12 +422,12 @@ class Validator {
     if (keyword != "items" && keyword != "prefixItems") return {};
     // Those of the prefix have schemas of their own; the others share one.
     const auto prefix =
-        keyword == "prefixItems" ? std::optional(asked) : schema_member(schema, "prefixItems");
+        keyword == "prefixItems" ? std::optional(asked) : schema_member(schema, "prefixItems", budget_);
     std::vector<JsonValue> own;
     if (prefix)
-      for (JsonElements each(*prefix); each.next();) own.push_back(each.value());
+      for (Elements each(*prefix, budget_); each.next();) own.push_back(each.value());
     size_t index = 0;
-    for (JsonElements each(array); each.next(); ++index) {
+    for (Elements each(array, budget_); each.next(); ++index) {
       const bool in_prefix = index < own.size();
       if (in_prefix != (keyword == "prefixItems")) continue;
       const auto where = fmt::format("{}[{}]", path, index);
@@ -402,20 +440,17 @@ class Validator {
 
   std::string assert_object(JsonValue schema, std::string_view keyword, JsonValue asked, JsonValue object,
                             const std::string& path, int depth) {
-    if (keyword == "minProperties" && static_cast<int64_t>(elements_in(object)) < asked.integer())
+    if (keyword == "minProperties" && elements_in(object) < asked.integer())
       return at(path, fmt::format("has less than {} members", asked.integer()));
-    if (keyword == "maxProperties" && static_cast<int64_t>(elements_in(object)) > asked.integer())
+    if (keyword == "maxProperties" && elements_in(object) > asked.integer())
       return at(path, fmt::format("has more than {} members", asked.integer()));
-    steps_ += elements_in(object) / 64;
     if (keyword == "required") {
-      steps_ += elements_in(asked) * elements_in(object) / 64;
-      if (steps_ > kMostSteps) return at(path, "it takes too long to check");
-      for (JsonElements each(asked); each.next();)
-        if (!schema_member(object, each.value().string()))
+      for (Elements each(asked, budget_); each.next();)
+        if (!schema_member(object, each.value().string(), budget_))
           return at(below(path, each.value().string()), "is missing");
     }
     if (keyword == "propertyNames") {
-      for (JsonElements each(object); each.next();) {
+      for (Elements each(object, budget_); each.next();) {
         std::string name;
         append_json_string(name, each.key());
         JsonDocument document;
@@ -426,12 +461,10 @@ class Validator {
     }
     if (keyword != "properties" && keyword != "patternProperties" && keyword != "additionalProperties")
       return {};
-    const auto properties = schema_member(schema, "properties");
-    const auto patterns = schema_member(schema, "patternProperties");
-    if (properties) steps_ += elements_in(*properties) * elements_in(object) / 64;
-    if (steps_ > kMostSteps) return at(path, "it takes too long to check");
-    for (JsonElements each(object); each.next();) {
-      const auto own = properties ? schema_member(*properties, each.key()) : std::nullopt;
+    const auto properties = schema_member(schema, "properties", budget_);
+    const auto patterns = schema_member(schema, "patternProperties", budget_);
+    for (Elements each(object, budget_); each.next();) {
+      const auto own = properties ? schema_member(*properties, each.key(), budget_) : std::nullopt;
       bool known = own.has_value();
       const auto check = [&](JsonValue other) {
         return validate(other, each.value(), below(path, each.key()), depth + 1);
@@ -439,7 +472,7 @@ class Validator {
       if (keyword == "properties" && own)
         if (auto wrong = check(*own); !wrong.empty()) return wrong;
       if (patterns && keyword != "properties")
-        for (JsonElements pattern(*patterns); pattern.next();) {
+        for (Elements pattern(*patterns, budget_); pattern.next();) {
           if (!matches_pattern(pattern.key(), each.key())) continue;
           known = true;
           if (keyword == "patternProperties")
@@ -452,27 +485,55 @@ class Validator {
   }
 
   bool matches_pattern(std::string_view pattern, std::string_view text) {
-    steps_ += 1 + text.size() / 256;
-    auto& compiled = patterns_[std::string(pattern)];
-    if (!compiled)
-      compiled =
-          std::make_unique<re2::RE2>(re2::StringPiece(pattern.data(), pattern.size()), re2::RE2::Quiet);
-    return re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *compiled);
+    const auto found = patterns_.find(pattern);
+    if (found == patterns_.end()) return false;
+    const auto states = static_cast<size_t>(found->second->ProgramSize());
+    const bool may = budget_.spend(1 + text.size() * (1 + states / kStatesInStep) / kBytesInStep);
+    return may && re2::RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *found->second);
+  }
+
+  int64_t elements_in(JsonValue container) {
+    int64_t count = 0;
+    for (Elements each(container, budget_); each.next();) ++count;
+    return count;
+  }
+
+  std::string canonical_text(JsonValue value) {
+    auto text = canonical(value);
+    budget_.spend(text.size() / kBytesInStep);
+    return text;
   }
 
   const JsonValue root_;
-  std::map<std::string, std::unique_ptr<re2::RE2>> patterns_;
-  size_t steps_ = 0;
-  bool too_long_ = false;
+  const Patterns& patterns_;
+  Budget budget_;
+  bool too_deep_ = false;
 };
 
 }  // namespace
 
-std::string problem_with_schema(JsonValue schema) {
-  if (!schema.is_object()) return "expected a JSON Schema, an object";
-  return SchemaCheck(schema).problem(schema);
+struct Schema::Parts {
+  JsonDocument document;
+  JsonValue root;
+  Patterns patterns;
+};
+
+Schema::Schema(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Schema::~Schema() = default;
+
+Checked<std::shared_ptr<const Schema>> Schema::read(std::string_view json) {
+  if (json.size() > kMostSchema) return invalid(fmt::format("at most {} bytes", kMostSchema));
+  auto parts = std::make_unique<Parts>();
+  const auto root = parts->document.parse(json);
+  if (!root || !root->is_object()) return invalid("expected a JSON Schema, an object");
+  parts->root = *root;
+  if (auto problem = SchemaCheck(*root, parts->patterns).problem(); !problem.empty())
+    return invalid(std::move(problem));
+  return std::shared_ptr<const Schema>(new Schema(std::move(parts)));
 }
 
-std::string mismatch_with_schema(JsonValue schema, JsonValue value) { return Validator(schema).check(value); }
+std::string Schema::mismatch(JsonValue value) const {
+  return Validator(parts_->root, parts_->patterns).check(value);
+}
 
 }  // namespace tabella::inbox

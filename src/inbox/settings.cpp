@@ -70,6 +70,9 @@ InboxSettings read_inbox(item::ItemView row) {
       settings.ttl[std::string(each.name())] = std::string(each.value().content());
   settings.wishes = read_wishes(row, kDefaultWishes);
   settings.schema = store::text_of(row, kSchema);
+  // One that an earlier version took and this one does not is none.
+  if (!settings.schema.empty())
+    if (auto schema = Schema::read(settings.schema)) settings.checked_schema = std::move(*schema);
   if (const auto digests = row.find(kDigests); digests && digests->type() == item::Type::M)
     for (item::Elements each(*digests); each.next();)
       settings.digests[std::string(each.name())] = {.every = store::text_of(each.value(), "every"),

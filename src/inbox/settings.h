@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "inbox/names.h"
 #include "inbox/preferences.h"
+#include "inbox/schema.h"
 #include "store/store.h"
 
 namespace tabella::inbox {
@@ -46,7 +47,8 @@ struct InboxSettings {
   std::string description;
   std::map<std::string, std::string, std::less<>> ttl;         // by category, and "default"
   Wishes wishes;                                               // before the tenant's
-  std::string schema;                                          // of messages (schema.h), as JSON; empty: none
+  std::string schema;                                          // of messages, as JSON; empty: none
+  std::shared_ptr<const Schema> checked_schema;                // the same, read; null: none
   std::map<std::string, DigestSettings, std::less<>> digests;  // by category
   std::optional<EmailSettings> email;
   std::optional<WebhookSettings> webhook;

@@ -32,9 +32,10 @@ struct Counter {
   const char* name;
   int64_t Tally::* field;
 };
-inline constexpr Counter kCounters[] = {{"published", &Tally::published}, {"read", &Tally::read},
-                                        {"total", &Tally::total},         {"unread", &Tally::unread},
-                                        {"unseen", &Tally::unseen},       {"archived", &Tally::archived},
+inline constexpr const char* kPublished = "published";
+inline constexpr Counter kCounters[] = {{kPublished, &Tally::published}, {"read", &Tally::read},
+                                        {"total", &Tally::total},        {"unread", &Tally::unread},
+                                        {"unseen", &Tally::unseen},      {"archived", &Tally::archived},
                                         {"snoozed", &Tally::snoozed}};
 
 inline Tally& operator+=(Tally& a, const Tally& b) {

@@ -43,20 +43,20 @@ std::string user_hmac(std::string_view secret, std::string_view user) {
   return to_hex(hmac_sha256(secret, fmt::format("user:{}", user)));
 }
 
-std::string make_user_token(std::string_view secret, const Place& place, std::string_view user, TimePoint now,
-                            seconds lifetime) {
+std::string make_user_token(std::string_view secret, const NewToken& token, TimePoint now) {
   const auto issued = epoch_milliseconds(now) / 1000;
   std::string claims;
   {
     JsonObjectWriter object(claims);
-    object.string("sub", user);
-    object.string("tenant", place.tenant);
-    if (!place.inbox.empty()) object.string("inbox", place.inbox);
+    object.string("sub", token.user);
+    object.string("tenant", token.place.tenant);
+    if (!token.place.inbox.empty()) object.string("inbox", token.place.inbox);
     object.number("iat", issued);
-    object.number("exp", issued + lifetime.count());
+    if (token.first_issued) object.number("auth_time", epoch_milliseconds(*token.first_issued) / 1000);
+    object.number("exp", issued + token.lifetime.count());
   }
-  const auto token = to_base64url(R"({"alg":"HS256","typ":"JWT"})") + "." + to_base64url(claims);
-  return token + "." + to_base64url(hmac_sha256(secret, token));
+  const auto signed_part = to_base64url(R"({"alg":"HS256","typ":"JWT"})") + "." + to_base64url(claims);
+  return signed_part + "." + to_base64url(hmac_sha256(secret, signed_part));
 }
 
 std::expected<UserToken, std::string> read_user_token(std::string_view token, const TokenKeys& keys,
@@ -91,8 +91,9 @@ std::expected<UserToken, std::string> read_user_token(std::string_view token, co
   if (claims->find("inbox") && !place.inbox.empty() && claims->text("inbox") != place.inbox)
     return std::unexpected("the token is for another inbox");
   UserToken read{.user = std::string(user), .inbox = std::string(claims->text("inbox")), .expires = *expires};
-  if (const auto issued = time_claim(*claims, "iat"))
-    read.lifetime = std::chrono::duration_cast<seconds>(*expires - *issued);
+  read.issued = time_claim(*claims, "iat");
+  const auto first = time_claim(*claims, "auth_time");
+  read.first_issued = first ? first : read.issued;
   return read;
 }
 

@@ -3,11 +3,13 @@
 // ends.
 //
 // Claims: sub, the user; exp, seconds since 1970, without which a token is none; tenant and inbox, which
-// limit it where they are there.
+// limit it where they are there; iat, without which it is not renewed; auth_time, of a renewal, when the
+// first was issued.
 #pragma once
 
 #include <chrono>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,11 +29,19 @@ struct UserToken {
   std::string user;
   std::string inbox;  // that it is for; empty: all of the tenant's
   TimePoint expires;
-  std::chrono::seconds lifetime{0};  // that it was made for; 0: it does not say
+  std::optional<TimePoint> issued;
+  // When the first was issued of which it is a renewal; otherwise when it was.
+  std::optional<TimePoint> first_issued;
 };
 
-std::string make_user_token(std::string_view secret, const Place& place, std::string_view user, TimePoint now,
-                            std::chrono::seconds lifetime);
+struct NewToken {
+  Place place;
+  std::string user;
+  std::chrono::seconds lifetime;
+  std::optional<TimePoint> first_issued = {};  // of a renewal
+};
+
+std::string make_user_token(std::string_view secret, const NewToken& token, TimePoint now);
 // The error is a sentence. An inbox that is empty is any.
 std::expected<UserToken, std::string> read_user_token(std::string_view token, const TokenKeys& keys,
                                                       const Place& place, TimePoint now);

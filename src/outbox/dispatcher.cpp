@@ -79,8 +79,8 @@ void Dispatcher::stop() {
 
 awaitable<void> Dispatcher::run() {
   spawn(keep_leases());
-  // Alone on the store, whatever somebody has is left from a process before this one.
-  if (!options_.shared) {
+  // What was left by a process before this one that had the store.
+  if (!options_.with_store.empty()) {
     const auto until = outbox_.now() + outbox_.options().lease.count();
     for (const auto& shard : all_work_shards())
       spawn([](Dispatcher& self, std::string where, int64_t at) -> Task {
@@ -102,7 +102,7 @@ awaitable<void> Dispatcher::run() {
     if (!stopping_) co_await store::pause_for(kShortestRest);
   }
   auto waiting = lanes_.clear();
-  if (options_.shared)
+  if (options_.with_store.empty())
     for (auto& work : waiting) spawn(release(std::move(work)));
   while (running_ > 0) co_await wait(milliseconds{100});
   co_await carrier_.close();

@@ -40,7 +40,9 @@ struct IntakeResult;
 enum class IfUnknown { repeat, fail };
 
 struct DispatcherOptions {
-  bool shared = false;  // others may be at the same messages
+  // What names of workers begin with if the store is in this process; empty: it is elsewhere. There is one
+  // such process at a time: what somebody of that name has and we have not was left by one that has ended.
+  std::string with_store = {};
   std::chrono::milliseconds poll{1'000};
   size_t most_held = 1024;
   LaneOptions lanes = {};
@@ -77,6 +79,7 @@ class Dispatcher {
   boost::asio::awaitable<std::optional<int64_t>> look();
   store::Async<void> look_at(const std::string& shard, int64_t until);
   store::Async<std::optional<int64_t>> next_due();
+  bool is_left(std::string_view owner) const;
   bool may_take(const DueMessage& row, int64_t now) const;
   Task begin(DueMessage row, WorkPtr work);
   store::Async<bool> claim(const DueMessage& row, Work& work);

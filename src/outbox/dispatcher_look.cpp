@@ -42,7 +42,7 @@ awaitable<std::optional<int64_t>> Dispatcher::look() {
       co_return std::nullopt;
     }
   }
-  if (options_.shared || more_) co_return std::nullopt;
+  if (options_.with_store.empty() || more_) co_return std::nullopt;
   const auto next = co_await next_due();
   co_return next ? *next : std::nullopt;
 }
@@ -94,9 +94,13 @@ Async<void> Dispatcher::look_at(const std::string& shard, int64_t until) {
   co_return store::Result<>{};
 }
 
+bool Dispatcher::is_left(std::string_view owner) const {
+  return !options_.with_store.empty() && owner.starts_with(options_.with_store);
+}
+
 bool Dispatcher::may_take(const DueMessage& row, int64_t now) const {
   if (row.owner.empty()) return row.due <= now;
-  if (!options_.shared) return true;
+  if (is_left(row.owner)) return true;
   return row.due + kClockMargin <= now;
 }
 

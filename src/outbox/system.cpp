@@ -37,8 +37,9 @@ namespace asio = boost::asio;
 std::string keys_table(const std::string& prefix) { return prefix + "tabella-outbox-keys"; }
 std::string emails_table(const std::string& prefix, const Options& options) { return prefix + options.table; }
 
-std::string worker_name(const std::string& hostname) {
-  return fmt::format("{}-{}-{:08x}", hostname, getpid(), static_cast<uint32_t>(random_bits()));
+std::string worker_name(const house::House& house) {
+  return fmt::format("{}{}-{}-{:08x}", house.shared ? "" : house::kWithStore, house.hostname, getpid(),
+                     static_cast<uint32_t>(random_bits()));
 }
 
 std::vector<mime::DkimKey> dkim_keys(const Options& options) {
@@ -62,7 +63,7 @@ std::vector<mime::DkimKey> dkim_keys(const Options& options) {
 ServiceOptions service_options(const Options& options, const house::House& house) {
   return {
       .messages = messages_table(house.table_prefix),
-      .worker = worker_name(house.hostname),
+      .worker = worker_name(house),
       .time_to_live = options.time_to_live == kForever ? std::nullopt : std::optional(options.time_to_live),
       .give_up = options.give_up,
       .lease = options.lease,
@@ -86,7 +87,7 @@ CarrierOptions carrier_options(const Options& options, const house::House& house
 
 DispatcherOptions dispatcher_options(const Options& options, const house::House& house,
                                      const std::optional<BounceAddresses>& bounces) {
-  DispatcherOptions dispatcher{.shared = house.shared,
+  DispatcherOptions dispatcher{.with_store = house.shared ? "" : house::kWithStore,
                                .lanes = {.concurrency = options.concurrency, .rates = rates_of(options)},
                                .retry = {.first = options.retry_first, .longest = options.retry_longest},
                                .if_unknown = options.if_unknown,

@@ -50,7 +50,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr std::chrono::seconds kKeepDone{600};
 
 Schedule::Options usable(Schedule::Options options) {
-  if (options.worker.empty()) options.worker = make_uuid();
+  if (options.worker.empty()) options.worker = options.with_store + make_uuid();
   options.busy_poll = std::max(options.busy_poll, kShortestPause);
   options.poll = std::max(options.poll, options.busy_poll);
   return options;
@@ -110,7 +110,7 @@ void Schedule::on(std::string kind, Handler handler) { kinds_[std::move(kind)].h
 // The condition is for a put() that is sent again because its answer was lost: the timer may have fired in
 // the meantime, and must not come back.
 Async<void> Schedule::put(Timer timer) {
-  const auto nonce = make_uuid();
+  const auto nonce = make_nonce();
   auto written = co_await store_.put_item(
       store::Put(options_.table, to_item(timer, nonce)).when(absent("nonce") || differs("nonce", nonce)));
   if (!written && !failed_its_condition(written.error()))
@@ -121,7 +121,7 @@ Async<void> Schedule::put(Timer timer) {
 
 // A row that is done has no due time.
 Async<bool> Schedule::put_if_absent(Timer timer) {
-  const auto nonce = make_uuid();
+  const auto nonce = make_nonce();
   const auto written = co_await store_.put_item(store::Put(options_.table, to_item(timer, nonce))
                                                     .when(absent("due"))
                                                     .when(differs("nonce", nonce) || absent("nonce")));
@@ -131,8 +131,10 @@ Async<bool> Schedule::put_if_absent(Timer timer) {
 }
 
 store::TransactWrite Schedule::put_write(const Timer& timer) const {
-  return store::Put(options_.table, to_item(timer, make_uuid()));
+  return store::Put(options_.table, to_item(timer, make_nonce()));
 }
+
+std::string Schedule::make_nonce() const { return options_.with_store + make_uuid(); }
 
 Async<bool> Schedule::reschedule(std::string id, TimePoint at) {
   auto update = change(options_.table, id).set("at", epoch_milliseconds(at)).set("attempt", 0);
@@ -150,7 +152,7 @@ Async<bool> Schedule::put_off(const Firing& firing, TimePoint at) {
 }
 
 Async<bool> Schedule::change_due(std::string id, TimePoint at, Update update) {
-  const auto nonce = make_uuid();
+  const auto nonce = make_nonce();
   auto changed = co_await store_.update_item(std::move(update)
                                                  .set("due", epoch_milliseconds(at))
                                                  .set("nonce", nonce)
@@ -331,8 +333,9 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
     from = std::min(from, std::exchange(expected_[static_cast<size_t>(shard)], kNever));
   }
   const auto begun = now();
-  // Nobody works on what was claimed before we were started, though its time is put off.
-  const auto horizon = options_.alone && from == 0 ? begun + options_.lease.count() : begun;
+  // Nobody works on what was left, though its time is put off.
+  const bool looks_for_left = !options_.with_store.empty() && from == 0;
+  const auto horizon = looks_for_left ? begun + options_.lease.count() : begun;
   store::Query query(options_.table);
   query.index(kIndex).partition("shard", shard_name(shard)).limit(kRowsAtOnce);
   if (from > 0) query.where(store::at_least("due", from));
@@ -344,7 +347,7 @@ Async<std::optional<int64_t>> Schedule::look_at(int shard) {
     for (const auto& item : page.items) {
       auto row = to_due_row(item);
       const auto due = row.due;
-      const bool is_left = due <= horizon && !row.owner.empty() && !active_.contains(row.id);
+      const bool is_left = due <= horizon && is_by_who_has_store(row.owner) && !active_.contains(row.id);
       const bool is_due = due <= now() || is_left;
       if (is_due && take(std::move(row), looking)) continue;
       if (!is_due) looking.next = sooner(looking.next, due);
@@ -407,10 +410,14 @@ bool Schedule::has_room(const Kind& kind) const {
   return running_ < options_.concurrency && kind.running < options_.of_one_kind;
 }
 
+// A claim of that kind which is not in active_ was left by a process that has ended.
+bool Schedule::is_by_who_has_store(std::string_view owner) const {
+  return !options_.with_store.empty() && owner.starts_with(options_.with_store);
+}
+
 // Nobody's, or that of somebody who has not moved for too long.
 bool Schedule::may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const {
-  // Claims of ours are in active_.
-  if (row.owner.empty() || options_.alone) return true;
+  if (row.owner.empty() || is_by_who_has_store(row.owner)) return true;
   const auto at = before.find(row.id);
   const bool same = at != before.end() && at->second.owner == row.owner && at->second.due == row.due;
   const auto since = same ? at->second.since : clock_.elapsed();
@@ -493,7 +500,7 @@ awaitable<void> Schedule::fire(DueRow row, std::shared_ptr<Claim> mine) {
   if ((*claimed)->attempt == 1) lateness_.observe(std::max(clock_.now() - (*claimed)->timer.at, Elapsed{0}));
   const bool handled = co_await handle(**claimed);
   for (auto pause = kPauseAfterFailure;; pause = std::min(pause * 2, kLongestPause)) {
-    const auto ended = handled ? co_await finish(row.id, mine->owner)
+    const auto ended = handled ? co_await finish(**claimed, mine->owner)
                                : co_await retry(row.id, mine->owner, (*claimed)->attempt);
     if (ended) co_return;
     log::warning("timer {} was handled, and that could not be written down: {}", row.id,
@@ -542,8 +549,9 @@ awaitable<bool> Schedule::handle(const ClaimedRow& row) {
   co_return false;
 }
 
-Async<void> Schedule::finish(const std::string& id, const std::string& owner) {
-  if (options_.alone) {
+Async<void> Schedule::finish(const ClaimedRow& row, const std::string& owner) {
+  const auto& id = row.timer.id;
+  if (is_by_who_has_store(row.nonce)) {
     TABELLA_CO_TRY(was_made(
         co_await store_.delete_item(store::Delete(options_.table, key_of(id)).when(equals("owner", owner)))));
     co_return Result<>{};

@@ -67,10 +67,11 @@ class Schedule {
     // How long after its time another process may set a timer that is found at the next look; what comes
     // later still is found by a look at everything.
     std::chrono::milliseconds set_late{2'000};
-    // The store is in this process, and in no other. Then no answer of it is lost, and rows of timers that
-    // have fired need not stay so that a put() that is sent again finds them; and whatever was claimed before
-    // the process was started is free.
-    bool alone = false;
+    // What `worker` begins with if the store is in this process; empty: it is elsewhere. There is one such
+    // process at a time: a claim of that name that is not ours was left by one that has ended, and is free.
+    // No answer of the store is lost to it: rows of timers that it has set need not stay once they have
+    // fired, so that a put() that is sent again finds them.
+    std::string with_store = {};
     size_t concurrency = 512;  // handlers at once
     size_t of_one_kind = 128;  // of them: one kind cannot keep the others waiting
     std::chrono::milliseconds first_retry{1'000};
@@ -148,6 +149,7 @@ class Schedule {
   struct Looking;
   bool take(DueRow row, Looking& looking);
   bool has_room(const Kind& kind) const;
+  bool is_by_who_has_store(std::string_view name) const;
   bool may_be_claimed(const DueRow& row, const SeenRows& before, SeenRows& seen) const;
   // How long it is to be left alone because it could not be claimed.
   std::optional<std::chrono::milliseconds> backoff_of(const std::string& id) const;
@@ -162,11 +164,12 @@ class Schedule {
   store::Async<bool> change_due(std::string id, TimePoint at, store::Update update);
   store::Async<std::optional<item::Item>> row_behind(const store::Error& failed_condition,
                                                      const std::string& id);
-  store::Async<void> finish(const std::string& id, const std::string& owner);
+  store::Async<void> finish(const ClaimedRow& row, const std::string& owner);
   store::Async<void> retry(const std::string& id, const std::string& owner, int attempt);
   boost::asio::awaitable<void> keep_claims();
   boost::asio::awaitable<void> keep(std::string id, std::shared_ptr<Claim> mine);
 
+  std::string make_nonce() const;
   boost::asio::awaitable<void> wait(std::chrono::milliseconds length);
   void wake();
   void wake_for(TimePoint at);

@@ -58,7 +58,8 @@ ClaimedRow to_claimed_row(item::ItemView row) {
                     .kind = text_of(row, "kind"),
                     .at = time_at(number_of(row, "at")),
                     .payload = text_of(row, "payload")},
-          .attempt = static_cast<int>(number_of(row, "attempt"))};
+          .attempt = static_cast<int>(number_of(row, "attempt")),
+          .nonce = nonce_of(row)};
 }
 
 std::string owner_of(item::ItemView row) { return text_of(row, "owner"); }

@@ -40,6 +40,7 @@ struct DueRow {
 struct ClaimedRow {
   Timer timer;
   int attempt = 1;
+  std::string nonce;
 };
 
 inline constexpr const char* kIndex = "by_due";

@@ -335,18 +335,22 @@ TEST_P(Schedules, BeginAtOnceWithWhatWasLeftWhereNobodyElseCanBeAtIt) {
   make_table();
   // As a process leaves it that is killed: claimed, with its time put off by the lease.
   const auto claimed = epoch_milliseconds(in(std::chrono::minutes{1}));
-  for (const auto* id : {"left", "waiting"}) set(*make("setter"), id, in(std::chrono::minutes{1}));
-  store::Update claim("timers", schedule::key_of("left"));
-  claim.set("owner", "one/dead/1").set("due", claimed).set("attempt", 1);
-  ASSERT_TRUE(run(store().update_item(std::move(claim))));
-  auto alone = options("one");
-  alone.alone = true;
-  alone.lease = std::chrono::minutes{2};
-  Process process(make(std::move(alone), [this](const Firing& firing) -> boost::asio::awaitable<void> {
+  for (const auto* id : {"left", "waiting", "another's"})
+    set(*make("setter"), id, in(std::chrono::minutes{1}));
+  for (const auto& [id, owner] : {std::pair{"left", "embedded/dead/1"}, {"another's", "two/alive/1"}}) {
+    store::Update claim("timers", schedule::key_of(id));
+    claim.set("owner", owner).set("due", claimed).set("attempt", 1);
+    ASSERT_TRUE(run(store().update_item(std::move(claim))));
+  }
+  auto with_store = options("embedded/one");
+  with_store.with_store = "embedded/";
+  with_store.lease = std::chrono::minutes{2};
+  Process process(make(std::move(with_store), [this](const Firing& firing) -> boost::asio::awaitable<void> {
     note(firing);
     co_return;
   }));
   EXPECT_TRUE(eventually([&] { return !fired().empty(); }));
+  std::this_thread::sleep_for(milliseconds{100});
   process.stop();
   ASSERT_EQ(fired().size(), 1u);
   EXPECT_EQ(fired()[0].firing.timer.id, "left");

@@ -8,7 +8,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace tabella;
   static const inbox::Place place{.tenant = "shop", .inbox = "bell"};
   static const TimePoint now{std::chrono::seconds{1'700'000'000}};
-  static const auto good = inbox::make_user_token("secret", place, "ann", now, std::chrono::hours(1));
+  static const auto good = inbox::make_user_token(
+      "secret", {.place = place, .user = "ann", .lifetime = std::chrono::hours(1)}, now);
   const std::string token(reinterpret_cast<const char*>(data), size);
   const inbox::TokenKeys keys{.secret = "secret", .public_keys = {}};
   if (const auto read = inbox::read_user_token(token, keys, place, now); read && read->user != "ann")

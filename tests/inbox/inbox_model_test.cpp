@@ -18,7 +18,6 @@
 #include "contract/subjects.h"
 #include "engine/engine.h"
 #include "inbox/boxes.h"
-#include "inbox/page_cache.h"
 #include "inbox/posts.h"
 #include "inbox/snoozes.h"
 #include "journal/faulty_store.h"
@@ -418,7 +417,7 @@ class InboxModel : public testing::TestWithParam<Mode> {
       redacted = redact_once();
     }
     ASSERT_TRUE(redacted) << redacted.error().message;
-    EXPECT_TRUE(*redacted);
+    EXPECT_TRUE(*redacted || (!for_all && !model_.live(user, second()).contains(id)));
     if (for_all) {
       at->second.redacted = true;
       fire_until_done(fmt::format("shop#bell#{}", id), &Process::carry_on);  // its timer, if it has set one
@@ -533,7 +532,8 @@ class InboxModel : public testing::TestWithParam<Mode> {
     // The same page again, as somebody has it who has asked for it before: what is said to be still so, is.
     request.limit = any(2) == 0 ? 5 : request.limit;
     for (int pages = 0; pages < 10'000; ++pages) {
-      const auto key = PageCache::key_of(box_of(user), request);
+      const auto key = fmt::format("{}/{}/{}/{}/{}", user, request.before, request.limit,
+                                   static_cast<int>(request.show), request.category.value_or(""));
       const auto before = known_.find(key);
       if (before != known_.end())
         request.known = KnownPage{.sequence = before->second.sequence, .until = before->second.until};

@@ -1,6 +1,7 @@
 // What becomes of posts when something goes wrong in the middle.
 #include <fmt/format.h>
 
+#include "inbox/arrival.h"
 #include "inbox/inbox_fixture.h"
 
 namespace tabella::inbox {
@@ -151,12 +152,93 @@ TEST_F(InboxPosts, TheCountersOfBroadcastsForgetThoseThatHaveExpired) {
         "published");
   };
   publish({});
+  clock_.advance(std::chrono::minutes(30));
   publish({});
   EXPECT_EQ(published(kAll), 2);
-  clock_.advance(std::chrono::hours(2));
-  publish({});
+  clock_.advance(std::chrono::minutes(31));
+  EXPECT_TRUE(fire(posts_, &Posts::retire, "shop#bell"));
   EXPECT_EQ(published(kAll), 1);
   EXPECT_EQ(published("news"), 1);
+}
+
+TEST_F(InboxPosts, WhatWasBegunToBeCanceledIsCanceledByWhoeverAsksAgain) {
+  auto later = publication({"ann"});
+  later.key = later.fingerprint = "k1";
+  later.content.group = "g";
+  later.deliver_at = clock_.now() + std::chrono::minutes(30);
+  const auto id = run(posts_.publish(later))->post.id;
+  // Killed before the key is freed.
+  store_.decide(
+      [](test::FaultyStore::Call call) { return call.writes && call.number > 0 ? Fault::die : Fault::none; });
+  EXPECT_FALSE(run(posts_.cancel(kShop, id)));
+  store_.decide({});
+  EXPECT_TRUE(run(posts_.cancel(kShop, id)));
+  EXPECT_TRUE(run(posts_.select(kShop, {.group = "g"}))->empty());
+  EXPECT_FALSE(run(posts_.publish(later))->repeated);
+}
+
+TEST_F(InboxPosts, WhatIsPublishedTwiceUnderAKeyLeavesNoTimers) {
+  auto once = publication({"ann"});
+  once.key = once.fingerprint = "k1";
+  once.content.expires = epoch_milliseconds(clock_.now()) / 1000 + 60;
+  once.channels = {{.channel = Channel::webhook, .after = seconds(60), .wanted = true}};
+  EXPECT_TRUE(run(posts_.publish(once)));
+  int writes = 0;
+  store_.decide([&](test::FaultyStore::Call call) {
+    writes += call.writes;
+    return Fault::none;
+  });
+  EXPECT_TRUE(run(posts_.publish(once))->repeated);
+  EXPECT_EQ(writes, 0);
+}
+
+TEST_F(InboxPosts, BroadcastsOfAnInboxAreLimited) {
+  publish({});
+  EXPECT_TRUE(run(engine_.update_item(
+      store::Update("inbox", stats_key(public_box(kShop), kAll)).set("published", kMostBroadcasts))));
+  const auto refused = run(posts_.publish(publication({})));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, store::ErrorCode::validation);
+  EXPECT_TRUE(run(posts_.publish(publication({"ann"}))));
+}
+
+TEST_F(InboxPosts, WhatHasExpiredMeanwhileIsInNoDigest) {
+  auto brief = gathered("brief");
+  brief.time_to_live = seconds(20);
+  const auto digest = window();
+  for (const auto& one : {brief, gathered("one"), gathered("two")})
+    EXPECT_TRUE(carry_on(run(posts_.publish(one))->post.id));
+  clock_.advance(seconds(60));
+  EXPECT_TRUE(publish_digest(digest));
+  EXPECT_EQ(titles(kAnn), std::vector<std::string>{"2 new: news"});
+}
+
+TEST_F(InboxPosts, WhoeverHasNotHadAMessageIsNotToldThatItWasTakenAway) {
+  const auto id = run(posts_.publish(publication({"ann"})))->post.id;
+  EXPECT_FALSE(run(posts_.redact(kShop, id, {"bob"})).value());
+  EXPECT_TRUE(run(posts_.redact(kShop, id, {"bob", "ann"})).value());
+}
+
+TEST_F(InboxPosts, BroadcastsSayWhatTheySayAlsoWhereThatIsNotKept) {
+  Broadcasts cold(engine_, clock_, "inbox");
+  Boxes others(engine_, clock_, cold, sequence_, "inbox");
+  EXPECT_TRUE(run(others.counts(kAnn)));
+  auto large = publication({}, "large");
+  auto message = item::Value::map();
+  message.set_member("title", item::Value::string("large"));
+  message.set_member("body", item::Value::string(std::string(90'000, 'x')));
+  large.content.message = item::encode(message);
+  // More than is kept.
+  for (int i = 0; i < 900; ++i) EXPECT_TRUE(run(posts_.publish(large)));
+  std::string before;
+  size_t found = 0;
+  do {
+    const auto page = run(others.feed(kAnn, {.limit = 100, .before = before})).value();
+    for (const auto& entry : page.entries)
+      found += store::text_of(content_of(*entry.message), "body").size() == 90'000;
+    before = page.next;
+  } while (!before.empty());
+  EXPECT_EQ(found, 900u);
 }
 
 TEST_F(InboxPosts, ADigestOfOneHasAllThatItsMessageHas) {

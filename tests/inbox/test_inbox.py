@@ -175,6 +175,24 @@ class Publishing(Inbox):
         self.redact(group="order-1")
         self.assertEqual((self.ann.titles(), self.bob.titles()), (["c"], []))
 
+    def test_a_group_is_taken_from_one_user_page_by_page(self):
+        for number in range(23):
+            self.publish(["ann", "bob"], str(number), group="order-1")
+        self.publish("ann", "later", group="order-1", deliver_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 86400)), expect=202)
+        users = [f"other{number}" for number in range(49)] + ["ann"]
+        redacted, more = 0, {}
+        while True:
+            response, content = self.server.request("DELETE", f"/inbox/{self.place}/messages/redact", json.dumps({"group": "order-1", "uids": users, **more}))
+            answer = json.loads(content)
+            self.assertEqual(response.status, 409 if answer.get("undelivered") else 200, content)
+            redacted += len(answer["redacted"])
+            if "next" not in answer:
+                break
+            more = {"next": answer["next"]}
+        self.assertEqual((redacted, self.ann.titles(), len(self.bob.titles())), (23, [], 20))
+        self.redact(expect=400, group="order-1", next="x")
+        self.redact(expect=404, ids=[self.publish("bob", "bob's")["id"]], uids=["ann"])
+
     def test_many_users_with_progress(self):
         users = [f"user{number}" for number in range(1200)]
         post = self.publish(users, "to many", category="news", expect=202)
@@ -448,6 +466,18 @@ class Strangers(unittest.TestCase):
             if "another inbox" not in name:
                 with self.subTest(who=name):
                     self.assertIn(self.server.request("POST", "/inbox/shop/tokens/refresh", None, headers)[0].status, (401, 403))
+
+    def test_a_token_is_renewed_for_so_long_as_it_was_made_for_and_not_for_ever(self):
+        now = int(time.time())
+        renewed = lambda expect=201, **claims: self.ask("POST", "/inbox/shop/tokens/refresh", bearer(hs256(self.secret, sub="ann", exp=now + 60, **claims)), expect=expect)
+        claims = json.loads(base64.urlsafe_b64decode(renewed(iat=now)["token"].split(".")[1] + "=="))
+        self.assertEqual(claims["auth_time"], now)
+        self.assertLessEqual(claims["exp"], time.time() + 61)
+        claims = json.loads(base64.urlsafe_b64decode(renewed(iat=now, auth_time=now - 30 * 86400 + 20)["token"].split(".")[1] + "=="))
+        self.assertLessEqual(claims["exp"], now + 21)
+        renewed(expect=401)
+        renewed(expect=401, iat=0)
+        renewed(expect=401, iat=now, auth_time=now - 30 * 86400)
 
     def test_tokens_of_the_tenants_own_keys(self):
         def openssl(*words, data=b""):

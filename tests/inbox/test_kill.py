@@ -24,8 +24,8 @@ class Client(threading.Thread):
     def __init__(self, processes, stop):
         super().__init__()
         self.processes, self.stop = processes, stop
-        self.published = {}  # title: users, or "everyone"
-        self.redacted = set()
+        self.sent, self.published = {}, set()  # title: users, or "everyone"; the titles of which that was acknowledged
+        self.redacting, self.redacted = set(), set()  # titles; those of which that was acknowledged
         self.failure = None
 
     def run(self):
@@ -51,9 +51,11 @@ class Client(threading.Thread):
         many = random.random() < 0.1
         to = random.choice(["everyone", random.choice(USERS), random.sample(USERS, 3), USERS + [f"other{number}" for number in range(60)] if many else random.choice(USERS)])
         body = {"to": to, "message": {"title": str(uuid.uuid4())}, "key": str(uuid.uuid4()), **({"category": category} if (category := random.choice(CATEGORIES)) else {})}
+        title = body["message"]["title"]
+        self.sent[title] = to if to == "everyone" else [to] if isinstance(to, str) else to
         if answer := self.ask("POST", "messages/post", body):
             assert answer[0] in (200, 201, 202), answer
-            self.published[body["message"]["title"]] = to if to == "everyone" else [to] if isinstance(to, str) else to
+            self.published.add(title)
 
     def change(self):
         user = {"X-Inbox-User": random.choice(USERS)}
@@ -72,8 +74,11 @@ class Client(threading.Thread):
         if not page or not page[1]["messages"] or random.random() < 0.7:
             return
         message = random.choice(page[1]["messages"])
-        self.redacted.add(message["message"]["title"])  # or not, where it is over before it is answered
-        self.ask("DELETE", "messages/redact", {"ids": [message["id"]]})
+        title = message["message"]["title"]
+        self.redacting.add(title)
+        if answer := self.ask("DELETE", "messages/redact", {"ids": [message["id"]]}):
+            assert answer[0] == 200, answer
+            self.redacted.add(title)
 
 
 class Killed(unittest.TestCase):
@@ -101,14 +106,16 @@ class Killed(unittest.TestCase):
             client.join()
             if client.failure:
                 raise client.failure
-        published = {title: to for client in clients for title, to in client.published.items()}
-        redacted = {title for client in clients for title in client.redacted}
+        published, redacting, redacted = (set().union(*(getattr(client, name) for client in clients)) for name in ("published", "redacting", "redacted"))
+        sent = {title: to for client in clients for title, to in client.sent.items()}
         self.assertGreater(len(published), KILLS)
         for user in USERS:
             with self.subTest(user=user):
-                expected = {title for title, to in published.items() if (to == "everyone" or user in to) and title not in redacted}
-                # What goes to many may still be on its way.
-                wait_until(lambda: expected <= {message["message"]["title"] for message in self.all(server, user)}, 90)
+                # What was not acknowledged may be there or not.
+                may = {title for title, to in sent.items() if (to == "everyone" or user in to) and title not in redacted}
+                must = may & published - redacting
+                # What goes to many may still be on its way, or on its way back.
+                wait_until(lambda: must <= {message["message"]["title"] for message in self.all(server, user)} <= may, 90)
                 self.check(server, user)
         for process in processes[1:]:
             process.stop()

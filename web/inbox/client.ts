@@ -373,15 +373,22 @@ export class InboxClient extends EventTarget {
     this.#expiry = setTimeout(() => {
       const before = this.messages.length;
       this.#setMessages(this.messages);
-      if (this.messages.length < before) setTimeout(() => this.#count(), Math.random() * recountWithin);
+      if (this.messages.length < before) this.#recount();
     }, inMilliseconds);
+  }
+
+  #recount(): void {
+    setTimeout(() => void this.#count(), Math.random() * recountWithin);
   }
 
   // What expires counts no more; it is not told of, and the server's clock decides.
   async #count(): Promise<void> {
     if (!this.#running) return;
+    const before = this.counts;
     try {
-      this.counts = await this.#request<Counts>('GET', 'counts');
+      const counts = await this.#request<Counts>('GET', 'counts');
+      if (this.counts !== before) return this.#recount(); // something has happened meanwhile
+      this.counts = counts;
       this.#changed();
     } catch {
       // the next connection tells them
