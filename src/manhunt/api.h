@@ -172,6 +172,17 @@ net::Route domain_route(std::string method, std::string path, std::string summar
 net::Route open_route(std::string method, std::string path, std::string summary, std::string answer);
 // Of who was let in by domain_for(): whether what one can answer and open searches with is for them.
 bool may_write(const net::Call& call);
+// Whether a part of that name fits into a domain; answers 400 where it does not.
+inline constexpr size_t kMostOfOneKind = 200;
+inline constexpr size_t kMostOfDomain = 1024 * 1024;  // bytes
+bool has_room(net::Call& call, const Domain& domain, const auto& parts, const std::string& name) {
+  if (!parts.contains(name) && parts.size() >= kMostOfOneKind)
+    call.refuse(400, fmt::format("a domain has at most {} of these", kMostOfOneKind));
+  else if (domain.bytes + call.request.body.size() > kMostOfDomain)
+    call.refuse(400, fmt::format("all that is set of a domain comes to {} bytes at most; remove some of it",
+                                 kMostOfDomain));
+  return !call.answered();
+}
 void not_there(net::Call& call, std::string_view what);
 std::string metadata_json(JsonValue json);
 

@@ -348,6 +348,15 @@ awaitable<void> Api::status_callback(Call& call) {
   const auto noted =
       co_await parts_.searches.note_progress(call.text("search"), *id, printable(status->second));
   if (!noted) co_return house::refuse(call, noted.error());
+  // What the provider took and could not deliver; who is busy, or does not answer, was reached.
+  const auto& why = status->second;
+  auto sid = form->find("CallSid");
+  if (sid == form->end()) sid = form->find("MessageSid");
+  const bool is_lost = why == "failed" || why == "undelivered";
+  if (is_lost && sid != form->end() && !sid->second.contains('|')) {
+    const auto told = co_await parts_.searches.note_undelivered(call.text("search"), *id, sid->second, why);
+    if (!told) co_return house::refuse(call, told.error());
+  }
   call.response.status = 204;
 }
 

@@ -23,7 +23,6 @@ constexpr const char* kPolicyExample =
     R"({"title": "Shop", "steps": [{"wait": "5m", "targets": [{"schedule": "primary"}]}, {"wait": "10m", "targets": [{"contact": "…"}]}], "repeat": 1})";
 constexpr const char* kMaintenanceExample =
     R"({"from": "2026-11-18T22:00:00Z", "to": "2026-11-19T02:00:00Z", "policies": ["shop"]})";
-constexpr size_t kMostOfOneKind = 200;  // parts of a domain
 constexpr size_t kMostTitleBytes = 200;
 
 void write_parts(net::Call& call, std::string_view name, const auto& parts, auto write) {
@@ -49,13 +48,6 @@ std::optional<T> read_body(net::Call& call, const char* example, Checked<T> (*re
   if (value) return std::move(*value);
   call.refuse(400, value.error().message);
   return std::nullopt;
-}
-
-// Whether one more fits; answers 400 where it does not.
-bool has_room(net::Call& call, const auto& parts, const std::string& name) {
-  if (parts.contains(name) || parts.size() < kMostOfOneKind) return true;
-  call.refuse(400, fmt::format("a domain has at most {} of these", kMostOfOneKind));
-  return false;
 }
 
 // Whoever has it opens and ends searches.
@@ -220,7 +212,7 @@ awaitable<void> Api::set_template(Call& call) {
   if (call.answered()) co_return;
   const auto view = co_await view_of(call, *domain);
   const auto name = fmt::format("{}#{}", name_of(*kind), *language);
-  if (!view || !has_room(call, (*view)->wordings, name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->wordings, name)) co_return;
   std::string json;
   {
     JsonObjectWriter object(json);
@@ -268,7 +260,7 @@ awaitable<void> Api::set_policy(Call& call) {
   if (!policy) co_return;
   if (policy->title.size() > kMostTitleBytes) co_return call.refuse(400, "title: at most 200 bytes");
   const auto view = co_await view_of(call, *domain);
-  if (!view || !has_room(call, (*view)->policies, *name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->policies, *name)) co_return;
   for (const auto& step : policy->steps)
     for (const auto& target : step.targets) {
       if (!target.schedule.empty() && !(*view)->schedules.contains(target.schedule))
@@ -335,7 +327,7 @@ awaitable<void> Api::set_maintenance(Call& call) {
       read_body(call, kMaintenanceExample, read_maintenance, {"from", "to", "policies"}, document);
   if (!window) co_return;
   const auto view = co_await view_of(call, *domain);
-  if (!view || !has_room(call, (*view)->maintenance, *name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->maintenance, *name)) co_return;
   for (const auto& policy : window->policies)
     if (!(*view)->policies.contains(policy))
       co_return call.refuse(400, fmt::format("policies: there is no policy {}", printable(policy)));

@@ -8,8 +8,10 @@
 #include "base/checksum.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "manhunt/rates.h"
 #include "manhunt/replies.h"
 #include "manhunt/searches.h"
+#include "manhunt/timeline.h"
 #include "store/batches.h"
 
 namespace tabella::manhunt {
@@ -26,24 +28,20 @@ constexpr std::chrono::hours kBundleKept{24 * 7};
 constexpr int64_t kMostInBundle = 500;
 constexpr std::chrono::seconds kWhileOthersWork{5};
 
-std::string bundle_timer(std::string_view bundle) { return fmt::format("manhunt|bundle|{}", bundle); }
-
 // What is limited: a method at its destination. What goes to another one is another bundle.
 std::string limited(const Method& method) {
   constexpr size_t kDigits = 16;
   return fmt::format("{}.{}", method.id, to_hex(sha256(method.destination)).substr(0, kDigits));
 }
 
-store::Item rate_key(const Method& method, int64_t window) {
-  return Row()
-      .set(kPartition, fmt::format("rate#{}", limited(method)))
-      .set(kSort, fmt::format("{:020}", window));
+RateWindow window_of(const Method& method, TimePoint time) {
+  return RateWindow::at(limited(method), method.limit.per, time);
 }
 
 // Says as which an attempt was counted.
 store::Item counted_key(const Method& method, const Attempt& attempt) {
   return Row()
-      .set(kPartition, fmt::format("rate#{}", limited(method)))
+      .set(kPartition, rate_partition(limited(method)))
       .set(kSort, fmt::format("{}|{}", attempt.search, attempt.id.text()));
 }
 
@@ -87,28 +85,29 @@ Async<std::optional<Bundles::Counted>> Bundles::counted_before(const Method& met
 }
 
 Async<Bundles::Counted> Bundles::count_now(const Method& method, const Attempt& attempt) {
-  const auto per = method.limit.per.count();
-  Counted counted{.window = method.limit.window_of(parts_.clock.now())};
-  const auto expires = ((counted.window + 2) * per + milliseconds(kBundleKept).count()) / 1000;
-  store::Update update(table_, rate_key(method, counted.window));
-  update.set("method", method.id).set(kExpires, expires).add("count", 1);
-  update.returning(store::ReturnValues::all_new);
-  TABELLA_CO_ASSIGN(const auto row, co_await parts_.store.update_item(std::move(update)));
-  counted.number = store::number_of(*row.attributes, "count");
+  const auto window = window_of(method, parts_.clock.now());
+  TABELLA_CO_ASSIGN(const auto number, co_await count_once(parts_.store, table_, window));
+  const Counted counted{.window = window.number, .number = *number};
   store::Update note(table_, counted_key(method, attempt));
-  note.set("window", counted.window).set("number", counted.number).set(kExpires, expires);
+  note.set("entityType", "counted").set("window", counted.window).set("number", counted.number);
+  note.set(kExpires, rate_expires(window));
   TABELLA_CO_TRY(co_await parts_.store.update_item(std::move(note)));
   co_return counted;
 }
 
 Async<std::map<std::string, int64_t>> Bundles::used(std::span<const Method> methods) {
   std::vector<store::Item> keys;
-  for (const auto& method : methods)
-    if (method.limit.count > 0) keys.push_back(rate_key(method, method.limit.window_of(parts_.clock.now())));
+  std::map<std::string, std::string> ids;  // of methods, by what is counted
+  for (const auto& method : methods) {
+    if (method.limit.count == 0) continue;
+    const auto window = window_of(method, parts_.clock.now());
+    keys.push_back(rate_key(window));
+    ids.emplace(window.name, method.id);
+  }
   std::map<std::string, int64_t> used;
   if (keys.empty()) co_return used;
   TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(keys)));
-  for (const auto& row : rows) used[store::text_of(row, "method")] = store::number_of(row, "count");
+  for (const auto& row : rows) used[ids[store::text_of(row, "name")]] = store::number_of(row, "count");
   co_return used;
 }
 
@@ -208,6 +207,11 @@ Async<std::optional<milliseconds>> Bundles::send(const std::string& domain, cons
   if (gathered.attempts.empty()) co_return std::nullopt;
   TABELLA_CO_ASSIGN(const auto view, co_await parts_.domains.find(domain));
   TABELLA_CO_ASSIGN(const auto contact, co_await parts_.contacts.find(domain, contact_id));
+  const bool can_wait =
+      !gathered.begun && contact && std::ranges::all_of(gathered.searches, &Search::low_urgency);
+  if (const auto now = parts_.clock.now(); can_wait)
+    if (const auto later = after_quiet_hours(*contact, now); later > now)
+      co_return std::chrono::ceil<milliseconds>(later - now);
   TABELLA_CO_ASSIGN(const auto active, co_await begin(gathered));
   if (active == 0) co_return milliseconds{0};
   const auto attempts = std::span(gathered.attempts).first(active);

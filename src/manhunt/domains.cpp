@@ -218,7 +218,10 @@ Async<DomainView> Domains::read(std::string domain) {
           store_, store::Query(table_).partition(kPartition, domain_partition(domain)).consistent()));
   auto view = std::make_shared<Domain>();
   view->name = domain;
-  for (const auto& row : rows) read_row(*view, row);
+  for (const auto& row : rows) {
+    view->bytes += row.bytes().size();
+    read_row(*view, row);
+  }
   view->always_verified = always_verified_;
   (rows.empty() ? empty_ : known_).keep(std::move(domain), view, asked);
   co_return view;

@@ -49,6 +49,7 @@ struct Domain {
   std::map<std::string, OnCallSchedule, std::less<>> schedules;
   std::map<std::string, Maintenance, std::less<>> maintenance;
   std::map<std::string, Wording, std::less<>> wordings;  // by "phone#en"
+  size_t bytes = 0;                                      // of its rows: all of them are read together
 
   // Whether methods are used only once they are verified.
   bool uses_verified_only() const { return require_verification || always_verified; }

@@ -20,8 +20,8 @@ using store::Async;
 namespace {
 
 constexpr const char* kEventTimer = "manhunt-event";
-constexpr int kMostAtOnce = 8;  // calls of one domain
-constexpr int kMostAttempts = 12;
+constexpr int kMostAtOnce = 8;     // calls of one domain
+constexpr int kMostAttempts = 20;  // over eight hours
 
 // The search as it is when it is told of: it may have gone on since.
 std::string body_of(const Search& search, std::string_view event, TimePoint now) {

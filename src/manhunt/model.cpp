@@ -506,6 +506,12 @@ store::Update tries_update(const std::string& table, const Attempt& attempt, siz
   return update;
 }
 
+store::Update undelivered_update(const std::string& table, const Attempt& attempt) {
+  auto update = tries_update(table, attempt, attempt.tries.size());
+  update.when(store::equals(kState, name_of(AttemptState::sent)));
+  return update;
+}
+
 store::Update finish_update(const std::string& table, const Attempt& attempt, size_t known) {
   auto update = tries_update(table, attempt, known);
   update.set("finished", attempt.finished);

@@ -272,6 +272,8 @@ store::Update decline_update(const std::string& table, const std::string& search
 // Both only where `known` tries were made so far: whoever has lost its claim to somebody else changes
 // nothing.
 store::Update tries_update(const std::string& table, const Attempt& attempt, size_t known);
+// Of one that was sent, and of which its provider said later that it did not arrive.
+store::Update undelivered_update(const std::string& table, const Attempt& attempt);
 store::Update finish_update(const std::string& table, const Attempt& attempt, size_t known);
 store::Update answer_update(const std::string& table, const Attempt& attempt);
 store::Update progress_update(const std::string& table, const std::string& search, const AttemptId& id,

@@ -51,8 +51,9 @@ class Simulator final : public Provider {
 // By the outbox, which takes an id once: sending again sends nothing twice.
 class OutboxEmail final : public Provider {
  public:
-  OutboxEmail(SendEmail send, std::string from) : send_(std::move(send)), from_(std::move(from)) {}
-  std::string_view name() const override { return "outbox"; }
+  OutboxEmail(std::string name, SendEmail send, std::string from)
+      : name_(std::move(name)), send_(std::move(send)), from_(std::move(from)) {}
+  std::string_view name() const override { return name_; }
   bool serves(ChannelKind kind) const override { return kind == ChannelKind::email; }
 
   awaitable<Sent> send(const Message& message) override {
@@ -82,6 +83,7 @@ class OutboxEmail final : public Provider {
   }
 
  private:
+  const std::string name_;
   const SendEmail send_;
   const std::string from_;
 };
@@ -279,7 +281,14 @@ std::unique_ptr<Provider> read_provider(JsonValue json, const ProviderParts& par
   if (type == "twilio") return std::make_unique<Twilio>(read_twilio(json, where), parts.base, parts.outbound);
   if (type == "http")
     return std::make_unique<HttpProvider>(read_http(json, where), parts.base, parts.outbound);
-  if (type != "simulator") throw Mistake{fmt::format("{}: type: expected twilio, http or simulator", where)};
+  if (type == "outbox") {
+    refuse_other_members(json, where, {"name", "type", "channels"});
+    if (channels_of(json, where) != std::vector{ChannelKind::email})
+      throw Mistake{fmt::format("{}: channels: the outbox sends email", where)};
+    return std::make_unique<OutboxEmail>(std::string(name), parts.send_email, parts.email_from);
+  }
+  if (type != "simulator")
+    throw Mistake{fmt::format("{}: type: expected twilio, http, outbox or simulator", where)};
   refuse_other_members(json, where, {"name", "type", "channels"});
   return std::make_unique<Simulator>(std::string(name), channels_of(json, where));
 }
@@ -335,7 +344,7 @@ std::expected<Providers, std::string> make_providers(const std::string& json, co
     return std::ranges::any_of(providers, [&](const auto& provider) { return provider->serves(kind); });
   };
   if (!served(ChannelKind::email))
-    providers.push_back(std::make_unique<OutboxEmail>(parts.send_email, parts.email_from));
+    providers.push_back(std::make_unique<OutboxEmail>("outbox", parts.send_email, parts.email_from));
   if (!served(ChannelKind::webhook)) providers.push_back(std::make_unique<WebhookCall>(parts));
   // Where somebody has said who makes the calls, none is simulated unless they say so.
   if (json.empty())

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/utf8.h"
+#include "manhunt/rates.h"
 #include "manhunt/wording.h"
 #include "store/batches.h"
 
@@ -17,8 +18,12 @@ using store::Async;
 namespace {
 
 constexpr std::chrono::hours kReplyKept{24 * 7};
-constexpr int64_t kMostCandidates = 200;
-constexpr size_t kMostHints = 3;
+constexpr int64_t kRepliesAtOnce = 200;
+constexpr size_t kMostCandidates = 1'000;
+constexpr size_t kMostHinted = 3;
+// To a number: whoever answers to each may be a program.
+constexpr std::chrono::minutes kHintWindow{15};
+constexpr int64_t kMostHints = 3;
 constexpr size_t kMostSummaryOfHint = 60;
 
 std::string reply_partition(std::string_view number) { return fmt::format("reply#{}", number); }
@@ -36,8 +41,6 @@ Reply read_reply(std::string_view text) {
   if (blank != std::string_view::npos) reply.code = upper(trim(words.substr(blank + 1)));
   return reply;
 }
-
-bool is_active(const Search& search) { return search.status == Status::active; }
 
 }  // namespace
 
@@ -67,21 +70,33 @@ store::TransactWrite reply_row_write(const std::string& table, const Attempt& at
 }
 
 Async<Replies::Candidates> Replies::candidates_of(const std::string& number) {
-  TABELLA_CO_ASSIGN(const auto page, co_await store_.query(store::Query(searches_.table())
-                                                               .partition(kPartition, reply_partition(number))
-                                                               .descending()
-                                                               .limit(kMostCandidates)
-                                                               .consistent()));
-  std::vector<std::string> ids;
-  for (const auto& row : page.items) ids.push_back(store::text_of(row, "search"));
-  TABELLA_CO_ASSIGN(const auto searches, co_await searches_.find_all(std::move(ids)));
-  Candidates candidates{.complete = !page.last_key};
-  for (const auto& row : page.items) {
-    const auto search = searches.find(store::text_of(row, "search"));
-    const auto attempt = AttemptId::parse(store::text_of(row, "attempt"));
-    if (search != searches.end() && attempt)
-      candidates.all.push_back(
-          {.search = search->second, .attempt = *attempt, .code = store::text_of(row, "code")});
+  store::QueryRequest request = store::Query(searches_.table())
+                                    .partition(kPartition, reply_partition(number))
+                                    .descending()
+                                    .limit(kRepliesAtOnce)
+                                    .consistent();
+  Candidates candidates;
+  while (candidates.all.size() < kMostCandidates) {
+    TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
+    std::vector<std::string> ids;
+    for (const auto& row : page.items) ids.push_back(store::text_of(row, "search"));
+    TABELLA_CO_ASSIGN(const auto searches, co_await searches_.find_all(std::move(ids)));
+    for (const auto& row : page.items) {
+      const auto search = searches.find(store::text_of(row, "search"));
+      const auto attempt = AttemptId::parse(store::text_of(row, "attempt"));
+      if (search == searches.end() || !attempt) continue;
+      const auto& found = search->second;
+      candidates.all.push_back({.search = found.id,
+                                .domain = found.domain,
+                                .language = found.language,
+                                .active = found.status == Status::active,
+                                .summary = std::string(utf8_front(summary_of(found), kMostSummaryOfHint)),
+                                .attempt = *attempt,
+                                .code = store::text_of(row, "code")});
+    }
+    candidates.complete = !page.last_key;
+    if (candidates.complete) break;
+    request.options.start_key = std::move(page.last_key);
   }
   co_return candidates;
 }
@@ -97,27 +112,31 @@ Async<std::string> Replies::take(std::string number, std::string text) {
   }
   std::vector<const Candidate*> open;
   for (const auto& each : all)
-    if (is_active(each.search)) open.push_back(&each);
+    if (each.active) open.push_back(&each);
   const bool is_bare = reply.accept && reply.code.empty();
-  const bool of_one_domain = std::ranges::all_of(
-      open, [&](const Candidate* each) { return each->search.domain == all.front().search.domain; });
-  const bool is_clear = is_active(all.front().search) && of_one_domain && candidates.complete;
+  const bool of_one_domain =
+      std::ranges::all_of(open, [&](const Candidate* each) { return each->domain == all.front().domain; });
+  const bool is_clear = all.front().active && of_one_domain && candidates.complete;
   if (is_bare && (is_clear || open.empty())) co_return co_await answer(all.front(), *reply.accept, number);
+  if (!reply.accept || open.empty()) co_return std::string();
+  TABELLA_CO_ASSIGN(
+      const auto may_hint,
+      co_await count_once(store_, searches_.table(),
+                          RateWindow::at("hints#" + number, kHintWindow, clock_.now()), kMostHints));
+  if (!may_hint) co_return std::string();
   std::string hint;
-  for (const auto* each : std::span(open).first(std::min(open.size(), kMostHints)))
-    hint += fmt::format("{}1 {}, 2 {}: {}", hint.empty() ? "" : "\n", each->code, each->code,
-                        utf8_front(summary_of(each->search), kMostSummaryOfHint));
+  for (const auto* each : std::span(open).first(std::min(open.size(), kMostHinted)))
+    hint += fmt::format("{}1 {}, 2 {}: {}", hint.empty() ? "" : "\n", each->code, each->code, each->summary);
   co_return hint;
 }
 
 Async<std::string> Replies::answer(const Candidate& candidate, bool accept, const std::string& number) {
-  const auto& search = candidate.search;
-  TABELLA_CO_ASSIGN(const auto domain, co_await domains_.find(search.domain));
+  TABELLA_CO_ASSIGN(const auto domain, co_await domains_.find(candidate.domain));
   TABELLA_CO_ASSIGN(
       const auto ended,
       co_await searches_.answer(
-          search.id, {.accept = accept, .attempt = candidate.attempt, .how = "text", .by = number}));
-  const auto& words = phrases(language_of(Contact{}, search, *domain));
+          candidate.search, {.accept = accept, .attempt = candidate.attempt, .how = "text", .by = number}));
+  const auto& words = phrases(language_of(Contact{}, Search{.language = candidate.language}, *domain));
   co_return std::string(outcome_phrase(words, accept, ended && ended->won));
 }
 

@@ -23,18 +23,22 @@ store::TransactWrite reply_row_write(const std::string& table, const Attempt& at
 // Thread-safe.
 class Replies {
  public:
-  Replies(store::Store& store, Domains& domains, Searches& searches)
-      : store_(store), domains_(domains), searches_(searches) {}
+  Replies(store::Store& store, const Clock& clock, Domains& domains, Searches& searches)
+      : store_(store), clock_(clock), domains_(domains), searches_(searches) {}
 
   // "1", or "1 K7QD" where several could be meant: without its code the latest is, if that is still open and
-  // no other domain's is. What is to be said to that; to what is neither an answer nor could be one, nothing:
-  // it may be a program that answers everything.
+  // no other domain's is. What is to be said to that; to what is no answer, nothing, and that it is not clear
+  // whose, a few times: it may be a program that answers everything.
   store::Async<std::string> take(std::string number, std::string text);
 
  private:
   // A text that was answered, or might be.
   struct Candidate {
-    Search search;
+    std::string search;
+    std::string domain;
+    std::string language;
+    bool active = false;
+    std::string summary;  // the beginning of it
     AttemptId attempt;
     std::string code;
   };
@@ -46,6 +50,7 @@ class Replies {
   store::Async<std::string> answer(const Candidate& candidate, bool accept, const std::string& number);
 
   store::Store& store_;
+  const Clock& clock_;
   Domains& domains_;
   Searches& searches_;
 };

@@ -31,6 +31,7 @@ T value_or_throw(store::Result<T> result) {
 }
 
 constexpr std::chrono::seconds kLooksAgain{1};
+constexpr int kWaitForAnswer = 6;
 constexpr int kMostWebhooks = 16;  // under way, of a domain
 
 // Names by which it can be found. A row without them is another program's mistake, and nobody is asked for
@@ -69,6 +70,7 @@ Runner::Runner(Parts parts, std::string table)
   auto& timers = parts_.schedule;
   timers.on(kStepTimer, [this](const Firing& firing) { return fire_step(firing); });
   timers.on(kEndTimer, [this](const Firing& firing) { return fire_end(firing); });
+  timers.on(kUndeliveredTimer, [this](const Firing& firing) { return fire_undelivered(firing); });
   for (const auto kind : kChannelKinds)
     timers.on(attempt_timer_kind(kind), [this](const Firing& firing) { return fire_attempt(firing); });
 }
@@ -108,6 +110,13 @@ awaitable<void> Runner::opened(Search search) {
 Async<void> Runner::begin_of_others(const Search& search) {
   if (search.steps.empty()) co_return store::refuse("its row says neither whom to ask nor by which steps");
   TABELLA_CO_TRY(co_await parts_.searches.adopt(search));
+  TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search.domain));
+  if (const auto window = domain->under_maintenance(search.policy, time_at(search.created));
+      !window.empty()) {
+    TABELLA_CO_TRY(
+        co_await parts_.searches.end(search.id, Status::canceled, {.how = "maintenance", .detail = window}));
+    co_return store::Result<void>();
+  }
   co_return co_await begin_step(search, {}, time_at(search.created));
 }
 
@@ -144,11 +153,8 @@ awaitable<void> Runner::hurry(std::string search) {
   const auto full = value_or_throw(co_await parts_.searches.find_full(search));
   if (!full || full->steps.empty() || !all_declined(*full)) co_return;
   const auto now = parts_.clock.now();
-  const auto& last = full->steps.back();
-  const bool more_steps = static_cast<size_t>(last.number) < full->search.steps.size();
-  const auto next = more_steps ? AttemptId{.round = last.round, .step = last.number + 1}
-                               : AttemptId{.round = last.round + 1, .step = 1};
-  const bool stepped = value_or_throw(co_await parts_.schedule.reschedule(step_timer(search, next), now));
+  const bool stepped =
+      value_or_throw(co_await parts_.schedule.reschedule(step_timer(search, next_of(*full)), now));
   if (!stepped) value_or_throw(co_await parts_.schedule.reschedule(end_timer(search), now));
 }
 
@@ -369,6 +375,35 @@ Async<void> Runner::send(const Firing& firing, const Loaded& loaded, const Domai
 
 awaitable<void> Runner::fire_end(const Firing& firing) {
   value_or_throw(co_await check_end(firing, firing.timer.payload));
+}
+
+awaitable<void> Runner::fire_undelivered(const Firing& firing) {
+  const auto parts = split(firing.timer.payload, '|');
+  const auto id = parts.size() == 4 ? AttemptId::parse(parts[1]) : std::nullopt;
+  if (!id) co_return log::error("a timer of manhunt names no attempt: {}", firing.timer.payload);
+  auto attempt = value_or_throw(co_await parts_.searches.find_attempt(std::string(parts[0]), *id));
+  // One that came in a bundle is answered, and fails, with the others.
+  if (!attempt || attempt->tries.empty() || !attempt->bundle.empty()) co_return;
+  // Its provider may have been faster than we were with writing down that it took it.
+  if (!attempt->is_over() && firing.attempt < kWaitForAnswer)
+    throw std::runtime_error("the attempt is still under way");
+  if (attempt->state != AttemptState::sent || attempt->tries.back().reference != parts[3]) co_return;
+  value_or_throw(co_await try_next(firing, std::move(*attempt), std::string(parts[2])));
+}
+
+Async<void> Runner::try_next(const Firing& firing, Attempt attempt, const std::string& why) {
+  attempt.tries.back().outcome = Outcome::failed;
+  attempt.tries.back().detail = why;
+  if (!parts_.sender.has_next(attempt)) co_return co_await parts_.sender.fail(std::move(attempt));
+  attempt.state = AttemptState::sending;
+  Plan plan;
+  plan.writes.push_back(undelivered_update(table_, attempt));
+  plan.set(parts_.schedule, attempt_timer(attempt, firing.timer.at));
+  const auto made =
+      co_await parts_.store.transact_write_items({.writes = std::move(plan.writes), .token = make_uuid()});
+  if (made) plan.were_made(parts_.schedule);
+  if (!made && !store::failed_its_conditions(made.error())) co_return store::error_of(made);
+  co_return store::Result<void>();
 }
 
 // Whoever is still to be asked is asked first.

@@ -64,6 +64,7 @@ class Runner {
   Task fire_step(const schedule::Firing& firing);
   Task fire_attempt(const schedule::Firing& firing);
   Task fire_end(const schedule::Firing& firing);
+  Task fire_undelivered(const schedule::Firing& firing);
 
   store::Async<void> begin_step(const Search& search, AttemptId id, TimePoint started);
   // When a round is over, if that is still to come.
@@ -79,6 +80,7 @@ class Runner {
   void plan_next(Plan& plan, const Due& due, const Loaded& loaded, const Attempt& attempt) const;
   store::Async<void> send(const schedule::Firing& firing, const Loaded& loaded, const Domain& domain,
                           Attempt attempt);
+  store::Async<void> try_next(const schedule::Firing& firing, Attempt attempt, const std::string& why);
   store::Async<void> check_end(const schedule::Firing& firing, const std::string& search);
 
   const Parts parts_;

@@ -23,6 +23,8 @@ constexpr const char* kEndToken = "endToken";  // of the change that has ended a
 constexpr int kOpenTries = 10;
 constexpr std::chrono::hours kKeyKept{24 * 90};
 constexpr size_t kAnswersAtOnce = 32;
+constexpr size_t kMostBytesOfPage = 1u << 20;  // of metadata, about
+constexpr size_t kSearchesAtOnce = 25;
 
 store::Item dedup_key(std::string_view list, std::string_view key) {
   return Row().set(kPartition, fmt::format("key#{}#{}", list, key)).set(kSort, kKeySort);
@@ -47,6 +49,14 @@ bool have_one_target(const Search& one, const Search& other) {
   return one.domain == other.domain && one.contact == other.contact && one.policy == other.policy;
 }
 
+// Where a list goes on behind a row.
+store::Item place_of(const store::Item& row, const char* partition) {
+  Row place;
+  for (const auto* name : {kPartition, kSort, partition, kFirstSort})
+    place.set(name, store::text_of(row, name));
+  return place;
+}
+
 std::unexpected<store::Error> wrong(std::string message) { return store::refuse(std::move(message)); }
 
 std::unexpected<store::Error> no_such_contact(std::string_view contact) {
@@ -56,6 +66,15 @@ std::unexpected<store::Error> no_such_contact(std::string_view contact) {
 }  // namespace
 
 std::string bundle_partition(std::string_view bundle) { return fmt::format("bundle#{}", bundle); }
+std::string bundle_timer(std::string_view bundle) { return fmt::format("manhunt|bundle|{}", bundle); }
+
+AttemptId next_of(const FullSearch& full) {
+  if (full.steps.empty()) return {};
+  const auto& last = full.steps.back();
+  const bool more_steps = static_cast<size_t>(last.number) < full.search.steps.size();
+  return more_steps ? AttemptId{.round = last.round, .step = last.number + 1}
+                    : AttemptId{.round = last.round + 1, .step = 1};
+}
 
 Async<Search> Searches::draft(OpenRequest request) {
   if (!request.contact.empty()) {
@@ -165,7 +184,8 @@ Async<void> Searches::adopt(const Search& search) {
   co_return store::Result<void>();
 }
 
-// Attempts that were put off until the end of somebody's quiet hours are made when they would have been.
+// Attempts that were put off until the end of somebody's quiet hours are made when they would have been, and
+// with them what was put off behind them: bundles, the next round, the end.
 Async<void> Searches::raise(const Search& search) {
   store::Update urgent(table_, search_key(search.id));
   urgent.remove("lowUrgency").set("raising", true).when(is_active());
@@ -182,6 +202,9 @@ Async<void> Searches::raise(const Search& search) {
         const auto made = std::ranges::find(full->attempts, id, &Attempt::id);
         if (made != full->attempts.end()) {
           at = time_at(made->started);
+          if (made->state == AttemptState::bundled)
+            TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(
+                bundle_timer(made->bundle), std::max(time_at(made->bundle_due), now)));
           continue;
         }
         at += track.methods[static_cast<size_t>(id.number) - 1].delay;
@@ -191,9 +214,19 @@ Async<void> Searches::raise(const Search& search) {
       }
     }
   }
+  // Whoever handles these finds out when it is time.
+  const auto next = next_of(*full);
+  if (next.step == 1) TABELLA_CO_TRY(co_await bring_forward(search.id, next, now));
   store::Update raised(table_, search_key(search.id));
   raised.remove("raising").when(store::exists(kPartition));
   TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(std::move(raised))));
+  co_return store::Result<void>();
+}
+
+Async<void> Searches::bring_forward(const std::string& search, AttemptId next, TimePoint at) {
+  TABELLA_CO_ASSIGN(const bool is_step,
+                    co_await parts_.schedule.reschedule_waiting(step_timer(search, next), at));
+  if (!is_step) TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(end_timer(search), at));
   co_return store::Result<void>();
 }
 
@@ -271,16 +304,32 @@ Async<SearchPage> Searches::list(SearchList request) {
   TABELLA_CO_ASSIGN(const auto page, co_await parts_.store.query(std::move(asked)));
 
   SearchPage found{.next = cursor_text(page.last_key)};
-  std::vector<std::string> listed;
-  for (const auto& row : page.items)
-    if (const auto listing = to_listing(row)) listed.push_back(listing->search);
-  TABELLA_CO_ASSIGN(auto by_id, co_await find_all(std::move(listed)));
-  for (const auto& row : page.items) {
-    if (auto search = to_search(row)) found.searches.push_back(std::move(*search));
-    if (const auto listing = to_listing(row))
-      if (auto search = by_id.extract(listing->search)) found.searches.push_back(std::move(search.mapped()));
+  size_t bytes = 0;
+  for (std::span<const store::Item> rows(page.items); !rows.empty();) {
+    const auto some = rows.first(std::min(rows.size(), kSearchesAtOnce));
+    rows = rows.subspan(some.size());
+    const auto before = found.searches.size();
+    TABELLA_CO_TRY(co_await add_searches(some, found.searches));
+    for (const auto& search : std::span(found.searches).subspan(before)) bytes += search.metadata.size();
+    if (bytes < kMostBytesOfPage || rows.empty()) continue;
+    found.next = cursor_text(place_of(some.back(), request.status ? kSecondPartition : kFirstPartition));
+    break;
   }
   co_return found;
+}
+
+// Those that stand in rows of a list.
+Async<void> Searches::add_searches(std::span<const store::Item> rows, std::vector<Search>& searches) {
+  std::vector<std::string> listed;
+  for (const auto& row : rows)
+    if (const auto listing = to_listing(row)) listed.push_back(listing->search);
+  TABELLA_CO_ASSIGN(auto by_id, co_await find_all(std::move(listed)));
+  for (const auto& row : rows) {
+    if (auto search = to_search(row)) searches.push_back(std::move(*search));
+    if (const auto listing = to_listing(row))
+      if (auto search = by_id.extract(listing->search)) searches.push_back(std::move(search.mapped()));
+  }
+  co_return store::Result<void>();
 }
 
 Async<std::optional<Search>> Searches::find_by_key(std::string list, std::string key) {
@@ -426,6 +475,14 @@ Async<void> Searches::note_progress(std::string search, AttemptId attempt, std::
   TABELLA_CO_TRY(
       store::was_made(co_await parts_.store.update_item(progress_update(table_, search, attempt, progress))));
   co_return store::Result<void>();
+}
+
+Async<void> Searches::note_undelivered(std::string search, AttemptId attempt, std::string reference,
+                                       std::string why) {
+  return parts_.schedule.put({.id = fmt::format("manhunt|{}|{}|undelivered", search, attempt.text()),
+                              .kind = kUndeliveredTimer,
+                              .at = parts_.clock.now(),
+                              .payload = fmt::format("{}|{}|{}|{}", search, attempt.text(), why, reference)});
 }
 
 Async<void> Searches::resolve(std::string list, std::string key, std::string by) {

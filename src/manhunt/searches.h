@@ -104,17 +104,23 @@ class Searches {
 
   // What a provider says of an attempt.
   store::Async<void> note_progress(std::string search, AttemptId attempt, std::string progress);
+  // That what a provider had taken, under that reference, did not arrive: whoever runs the search
+  // (runner.h) goes on to the next provider.
+  store::Async<void> note_undelivered(std::string search, AttemptId attempt, std::string reference,
+                                      std::string why);
 
   const std::string& table() const { return table_; }
 
  private:
   store::Async<Search> draft_unchecked(OpenRequest request);
+  store::Async<void> add_searches(std::span<const store::Item> rows, std::vector<Search>& searches);
   store::Async<void> plan_opening(Plan& plan, const Search& search);
   // The search that was opened under it last.
   store::Async<std::optional<std::string>> search_of_key(const std::string& list, const std::string& key);
   store::Async<void> free_key(const std::string& list, const std::string& key, const std::string& search);
   // Opened again as urgent, what was not is urgent from now on.
   store::Async<void> raise(const Search& search);
+  store::Async<void> bring_forward(const std::string& search, AttemptId next, TimePoint at);
   store::Async<std::optional<Ended>> end(const Search& search, Status status, const Resolution& resolution);
   store::Async<std::optional<Ended>> answer_one(std::string id, Answer answer, std::string contact);
   store::Async<std::vector<Attempt>> sent_in(const std::string& bundle);
@@ -130,7 +136,11 @@ class Searches {
 // Whether all whom a search has come to so far have declined.
 bool all_declined(const FullSearch& search);
 
-// The partition of a bundle (bundles.h): a row for each attempt that is in it.
+// The step that follows those that were begun: of their round, or the first of the next.
+AttemptId next_of(const FullSearch& full);
+
+// The partition of a bundle (bundles.h): a row for each attempt that is in it. And its timer.
 std::string bundle_partition(std::string_view bundle);
+std::string bundle_timer(std::string_view bundle);
 
 }  // namespace tabella::manhunt

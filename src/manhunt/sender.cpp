@@ -115,7 +115,9 @@ Async<size_t> Sender::begin_again(std::span<Attempt> attempts) {
     }
   // One that has asked to be tried again later is tried again.
   const auto& tries = attempts.front().tries;
-  if (crashed || tries.size() >= kMostTries) provider = next_for(attempts.front().kind, tries);
+  auto* const next = next_for(attempts.front().kind, tries);
+  const bool was_refused = tries.back().outcome == Outcome::failed && next;
+  if (crashed || was_refused || tries.size() >= kMostTries) provider = next;
   size_t active = 0;
   if (provider) {
     TABELLA_CO_ASSIGN(active, co_await begin_next(attempts, *provider));
@@ -123,6 +125,12 @@ Async<size_t> Sender::begin_again(std::span<Attempt> attempts) {
   TABELLA_CO_TRY(co_await finish(attempts.subspan(active), false, false));
   co_return active;
 }
+
+bool Sender::has_next(const Attempt& attempt) const {
+  return next_for(attempt.kind, attempt.tries) != nullptr;
+}
+
+Async<void> Sender::fail(Attempt attempt) { co_return co_await finish({&attempt, 1}, false, false); }
 
 Async<void> Sender::give_up(Attempt attempt) {
   if (!attempt.tries.empty() && attempt.tries.back().outcome == Outcome::pending)
@@ -209,8 +217,11 @@ awaitable<std::pair<std::string, Sent>> Sender::send_alone(const Message& messag
 
 Occasion Sender::occasion_of(const Search& search, const Contact& contact, const Domain& domain,
                              const Attempt& attempt) const {
-  // The same whenever it is sent again.
-  const auto token = link_token(search, attempt.id, time_at(attempt.started) + options_.link_ttl);
+  // The same whenever it is sent again. What waits in a bundle goes out later than it was begun.
+  const auto waited = attempt.bundle.empty()  ? attempt.started
+                      : attempt.tries.empty() ? attempt.bundle_due
+                                              : attempt.tries.front().at;
+  const auto token = link_token(search, attempt.id, time_at(waited) + options_.link_ttl);
   return {.domain = domain,
           .search = search,
           .contact = contact,

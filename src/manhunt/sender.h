@@ -51,6 +51,10 @@ class Sender {
   // one to be made. How many go on, as above; the others are finished.
   store::Async<size_t> begin_again(std::span<Attempt> attempts);
 
+  // Whether there is another try to be made of one whose last has failed.
+  bool has_next(const Attempt& attempt) const;
+  // Of one whose last try has failed, and of which no other is made.
+  store::Async<void> fail(Attempt attempt);
   // The search is over: no more tries are made of what a crash, or a wait, has left.
   store::Async<void> give_up(Attempt attempt);
 

@@ -49,12 +49,19 @@ std::string step_timer(const std::string& search, const AttemptId& id) {
 }
 std::string end_timer(const std::string& search) { return fmt::format("manhunt|{}|end", search); }
 
+Timer attempt_timer(const Attempt& attempt, TimePoint at) {
+  const auto id = attempt.id.text();
+  return {.id = fmt::format("manhunt|{}|{}", attempt.search, id),
+          .kind = attempt_timer_kind(attempt.kind),
+          .at = at,
+          .payload = fmt::format("{}|{}|{}|{}", attempt.search, id, attempt.contact, attempt.method)};
+}
+
 Timer attempt_timer(const std::string& search, const AttemptId& id, const Track& track, TimePoint at) {
   const auto& method = track.methods[static_cast<size_t>(id.number) - 1];
-  return {.id = fmt::format("manhunt|{}|{}", search, id.text()),
-          .kind = attempt_timer_kind(method.kind),
-          .at = at,
-          .payload = fmt::format("{}|{}|{}|{}", search, id.text(), track.contact, method.id)};
+  return attempt_timer(
+      Attempt{.search = search, .id = id, .contact = track.contact, .method = method.id, .kind = method.kind},
+      at);
 }
 
 void Plan::set(const schedule::Schedule& schedule, Timer timer) {

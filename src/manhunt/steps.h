@@ -15,6 +15,7 @@ namespace tabella::manhunt {
 
 inline constexpr const char* kStepTimer = "manhunt-step";
 inline constexpr const char* kEndTimer = "manhunt-end";
+inline constexpr const char* kUndeliveredTimer = "manhunt-undelivered";
 // A kind for each channel: one whose providers are slow does not keep the others waiting.
 std::string attempt_timer_kind(ChannelKind kind);
 
@@ -25,6 +26,9 @@ std::string end_timer(const std::string& search);
 // What begins an attempt of a track at `at`.
 schedule::Timer attempt_timer(const std::string& search, const AttemptId& id, const Track& track,
                               TimePoint at);
+
+// The same, for one that was begun before.
+schedule::Timer attempt_timer(const Attempt& attempt, TimePoint at);
 
 // Rows and timers that are written together.
 struct Plan {

@@ -58,7 +58,7 @@ struct Running {
                  .contacts = contacts,
                  .sender = sender},
                 table),
-        replies(house.store, domains, searches),
+        replies(house.store, house.clock, domains, searches),
         phones(house.store, searches),
         heartbeats(
             {.store = house.store, .clock = house.clock, .schedule = house.schedule(), .searches = searches},

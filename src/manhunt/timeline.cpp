@@ -77,6 +77,7 @@ class TimelineMaker {
   TimePoint add_track(AttemptId id, const Track& track, TimePoint begun) {
     const bool declined = full_.search.has_declined(track.contact);
     const auto contact = directory_.find(track.contact);
+    const bool can_wait = full_.search.low_urgency && contact != directory_.end();
     auto at = begun, last = begun;
     id.number = 0;
     for (const auto& method : track.methods) {
@@ -84,10 +85,11 @@ class TimelineMaker {
       const auto* made = made_attempt(id);
       if (!made && (declined || is_over())) break;
       at = made ? time_at(made->started) : std::max(at + method.delay, now_);
-      if (!made && full_.search.low_urgency && contact != directory_.end())
-        at = after_quiet_hours(contact->second.contact, at);
+      if (!made && can_wait) at = after_quiet_hours(contact->second.contact, at);
       const auto* const known = method_of(contact, method.id);
-      const auto bundled = made ? bundle_of(*made) : known ? bundle_at(*known, at) : std::nullopt;
+      auto bundled = made ? bundle_of(*made) : known ? bundle_at(*known, at) : std::nullopt;
+      if (bundled && can_wait && (!made || made->state == AttemptState::bundled))
+        bundled = after_quiet_hours(contact->second.contact, *bundled);
       timeline_.entries.push_back({.id = id,
                                    .at = at,
                                    .contact = track.contact,
@@ -100,7 +102,7 @@ class TimelineMaker {
                                                           : std::string(),
                                    .made = made,
                                    .bundled = bundled});
-      last = std::max({last, at, made ? asked(*made) : bundled.value_or(at)});
+      last = std::max({last, at, bundled.value_or(at), made ? asked(*made) : at});
     }
     return last;
   }

@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "manhunt/rates.h"
 #include "store/conditional.h"
 
 namespace tabella::manhunt {
@@ -52,16 +53,12 @@ const Phrases& words_for(const Domain& domain, const Contact& contact) {
 // Who has keys of many domains is bounded as well.
 Async<bool> Verification::may_send(const Domain& domain, const Method& method) {
   const auto to = lower(method.destination);
-  for (const auto& [counted, most] : {std::pair(fmt::format("rate#to#{}#{}", domain.name, to), kMostInWindow),
-                                      std::pair(fmt::format("rate#to##{}", to), kMostOfAllDomains)}) {
-    const auto window = epoch_milliseconds(clock_.now()) / std::chrono::milliseconds(kWindow).count();
-    store::Update update(table_,
-                         store::Row().set(kPartition, counted).set(kSort, fmt::format("{:020}", window)));
-    update.add("count", 1)
-        .set(kExpires, (window + 2) * std::chrono::seconds(kWindow).count())
-        .when(store::absent("count") || store::less("count", most));
-    TABELLA_CO_ASSIGN(const bool may, store::was_made(co_await store_.update_item(std::move(update))));
-    if (!may) co_return false;
+  for (const auto& [counted, most] : {std::pair(fmt::format("to#{}#{}", domain.name, to), kMostInWindow),
+                                      std::pair(fmt::format("to##{}", to), kMostOfAllDomains)}) {
+    TABELLA_CO_ASSIGN(
+        const auto number,
+        co_await count_once(store_, table_, RateWindow::at(counted, kWindow, clock_.now()), most));
+    if (!number) co_return false;
   }
   co_return true;
 }

@@ -27,9 +27,11 @@ class Recorder final : public Provider {
   bool serves(ChannelKind) const override { return true; }
   boost::asio::awaitable<Sent> send(const Message& message) override {
     sent.push_back(message.id);
+    last_link = message.link;
     co_return Sent{};
   }
   std::vector<std::string> sent;
+  std::string last_link;
 };
 
 class ManhuntFixture : public testing::Test {

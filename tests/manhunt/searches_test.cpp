@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/time_text.h"
+#include "manhunt/links.h"
 #include "manhunt/manhunt_fixture.h"
 
 namespace tabella::manhunt {
@@ -117,6 +118,45 @@ TEST_F(SearchesTest, OneThatWaitsForItsBundleIsNotOverBeforeIt) {
   move_to("2026-11-18T09:20:00Z");
   fails_at(search, "2026-11-18T09:20:02Z");
   EXPECT_EQ(full(search).attempts.at(0).state, AttemptState::sent);
+}
+
+TEST_F(SearchesTest, ABundleOfWhatIsNotUrgentWaitsForTheMorning) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  const auto search = open({.contact = "cbob", .low_urgency = true, .wait = minutes(5)});
+  asked_at("2026-11-18T22:00:01Z", 1);
+  asked_at("2026-11-19T06:59:59Z", 1);
+  EXPECT_EQ(full(search).attempts.at(0).state, AttemptState::bundled);
+  asked_at("2026-11-19T07:00:01Z", 2);
+  move_to("2026-11-19T07:04:59Z");
+  fails_at(search, "2026-11-19T07:05:02Z");
+}
+
+TEST_F(SearchesTest, ABundleThatBecomesUrgentDoesNotWaitForTheMorning) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  const auto search = open({.contact = "cbob", .key = "disk", .low_urgency = true, .wait = minutes(5)});
+  asked_at("2026-11-18T23:00:00Z", 1);
+  EXPECT_EQ(open({.contact = "cbob", .key = "disk"}).id, search.id);
+  asked_at("2026-11-18T23:00:01Z", 2);
+  fails_at(search, "2026-11-18T23:05:02Z");
+}
+
+TEST_F(SearchesTest, TheLinkOfABundleIsGoodForAsLongAsAnyOther) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T09:15:01Z", 2);
+  const auto& link = recorder_->last_link;
+  const auto token = parse_link_token(link.substr(link.find(kLinkPath) + kLinkPath.size()));
+  ASSERT_TRUE(token);
+  EXPECT_GE(token->expires, parse_time("2026-11-19T09:15:00Z").value());
 }
 
 TEST_F(SearchesTest, AnAttemptThatIsTriedAgainIsCountedOnce) {

@@ -139,6 +139,18 @@ class Sizes(Limits):
         self.assertEqual(len(line), 2000)
         self.assertTrue(all("xxx" in entry["text"] for entry in line))
 
+    def test_all_of_a_domain_is_a_megabyte_at_most(self):
+        ann = self.domain.contact("Ann")
+        rotation = {"contacts": [ann["id"]] * 100, "start": "2026-01-05T09:00:00", "unit": "week"}
+        put = lambda name: self.server.request("PUT", f"/manhunt/{self.domain.name}/schedules/{name}", json.dumps({"rotations": [rotation] * 20}))[0].status
+        statuses = [put(f"s{number}") for number in range(30)]
+        full = statuses.index(400)
+        self.assertGreater(full, 10)
+        self.assertEqual(set(statuses[:full]), {200})
+        self.assertIn("remove some of it", self.refused("PUT", "/schedules/another", {"rotations": [rotation] * 20}))
+        self.domain.call("DELETE", "/schedules/s0", expect=204)
+        wait_until(lambda: put("another") == 200)
+
     def test_one_address_for_each_method(self):
         for address in ("ann@example.com,eve@example.com", "ann@example.com eve@example.com", "Ann <ann@example.com>", "ann@", "@example.com", "ann@exa mple.com", "ann@example.com\r\nBcc: eve@example.com"):
             with self.subTest(address):

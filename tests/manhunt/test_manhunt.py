@@ -158,6 +158,24 @@ class InTheirOrder(Searching):
             page = self.domain.call("GET", f"{place}/searches?limit=3")
             self.assertEqual([search["id"] for search in page["searches"]] + listed(f"?limit=3&next={page['next']}"), ids)
 
+    def test_a_page_of_searches_is_not_longer_than_some_megabytes(self):
+        ann = self.domain.contact("Ann")
+        ids = {self.domain.search(ann, metadata={"summary": "x" * 60_000})["id"] for _ in range(60)}
+        for place in ("", f"/contacts/{ann['id']}"):
+            wait_until(lambda: len(self.listed(f"{place}/searches?limit=100")[0]) == 60)
+            listed, pages = self.listed(f"{place}/searches?limit=100")
+            self.assertEqual((len(listed), set(listed)), (60, ids))
+            self.assertGreater(pages, 1)
+
+    def listed(self, path):
+        """Ids of all pages, and how many pages there were."""
+        found, pages, following = [], 0, ""
+        while pages == 0 or following:
+            page = self.domain.call("GET", path + (f"&next={following}" if following else ""))
+            found += [search["id"] for search in page["searches"]]
+            pages, following = pages + 1, page.get("next")
+        return found, pages
+
     def test_an_entity_is_not_found_by_anothers_id(self):
         ann = self.domain.contact("Ann", ("phone", "+390611111111"))
         search = self.domain.search(ann)
@@ -266,6 +284,13 @@ class NotNow(Searching):
         self.assertEqual(self.domain.search(ann, key="disk", expect=200)["id"], search["id"])
         self.domain.ring(search)
         self.assertEqual(self.domain.find(search)["urgency"], "high")
+
+    def test_what_becomes_urgent_does_not_end_any_later(self):
+        ann = self.domain.contact("Ann", ("phone", "+390611111111"), quiet_hours=self.quiet_now())
+        search = self.domain.search(ann, key="disk", urgency="low", wait="300ms")
+        self.domain.search(ann, key="disk", expect=200)
+        found = self.domain.until(search, "failed")
+        self.assertEqual([attempt["state"] for attempt in found["attempts"]], ["sent"])
 
     def test_one_that_waits_for_its_bundle_has_not_been_asked_yet(self):
         ann = self.domain.contact("Ann")

@@ -55,6 +55,17 @@ class Files(unittest.TestCase):
             self.assertEqual((text["state"], text["detail"]), ("failed", "there is no provider for this channel"))
             self.assertEqual([phone["type"] for phone in domain.ring(search)], ["phone"])
 
+    def test_the_outbox_is_one_of_several(self):
+        failing = {**self.request(url=f"http://127.0.0.1:{free_port()}/send"), "channels": ["email"]}
+        self.write(failing, {"name": "ours", "type": "outbox", "channels": ["email"]})
+        with ManhuntServer("--manhunt-providers", self.file, systems="mail,outbox,manhunt") as server:
+            domain = Domain(server)
+            search = domain.search(domain.contact("Ann", ("email", "ann@shop.example")))
+            wait_until(lambda: domain.find(search)["attempts"] and domain.find(search)["attempts"][0]["state"] == "sent")
+            self.assertEqual([one["provider"] for one in domain.find(search)["attempts"][0]["tries"]], ["other", "ours"])
+            wait_until(lambda: server.messages()["items"])
+        self.assertIn("the outbox sends email", self.problem({"name": "ours", "type": "outbox", "channels": ["text"]}))
+
     def test_a_dry_run_shows_what_this_provider_would_send(self):
         self.write(HTTP)  # which hands on no replies
         with ManhuntServer("--manhunt-providers", self.file) as server:

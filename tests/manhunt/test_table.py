@@ -33,6 +33,13 @@ class WrittenByOthers(unittest.TestCase):
             wait_until(lambda: search["id"] in [one["id"] for one in self.domain.call("GET", f"{place}/searches?status=successful")["searches"]])
             self.assertNotIn(search["id"], [one["id"] for one in self.domain.call("GET", f"{place}/searches?status=active")["searches"]])
 
+    def test_nobody_is_searched_for_during_maintenance(self):
+        domain = Domain(self.server, "moving")
+        domain.call("PUT", "/maintenance/move", {"from": "2026-01-01T00:00:00Z", "to": "2100-01-01T00:00:00Z"})
+        bob = domain.contact("Bob", ("phone", "+390633333333"))
+        found = domain.until(self.write("s00000000000000000060", domain="moving", contact=bob["id"]), "canceled")
+        self.assertEqual((found["resolution"]["how"], found["resolution"]["detail"], found["attempts"]), ("maintenance", "move", []))
+
     def test_its_steps_are_its_own(self):
         bob = self.domain.contact("Bob", ("phone", "+390633333333"))
         steps = [{"wait": "200ms", "targets": [{"contact": bob["id"]}]}, {"wait": "1h", "targets": [{"contact": self.ann["id"]}]}]

@@ -429,6 +429,17 @@ class Texts(Manhunt):
         self.assertIn("Disk full", str(self.twilio.reply(self.messages()[0], "1").messages))
         self.stays(here)
 
+    def test_what_answers_everything_is_not_told_forever_how_to(self):
+        before = self.domain
+        self.look_for("text", "Disk full")
+        self.domain = f"other{self.number[1:]}"
+        self.look_for("text", "Parcel at the door")
+        self.domain = before
+        wait_until(lambda: len(self.messages()) == 2, 20)
+        told = [bool(self.twilio.text(self.number, "1").messages) for _ in range(10)]
+        self.assertTrue(all(told[:3]))
+        self.assertLessEqual(sum(told), 6)  # three in a quarter of an hour, and one may begin meanwhile
+
     def test_texts_from_strangers(self):
         search = self.look_for("text")
         self.the_message()
@@ -646,6 +657,33 @@ class Failover(Manhunt):
         self.assertEqual(self.tries(self.attempt(search, 1)), [("twilio", "sent")])  # the next method has its turn
         self.assertEqual(self.status(search), "active")
 
+    def test_what_was_taken_and_did_not_arrive_goes_to_the_next(self):
+        for kind, end in (("phone", "failed"), ("text", "undelivered"), ("text", "failed")):
+            with self.subTest(kind=kind, end=end):
+                self.gateway.calls.clear()
+                self.number = self.new_number()
+                search = self.look_for(kind)
+                taken = self.the_call() if kind == "phone" else self.the_message()
+                self.finished(search)
+                taken.complete(end) if kind == "phone" else taken.report(end, 30003)
+                wait_until(lambda: len(self.attempt(search)["tries"]) == 2, 20)
+                self.delivered_elsewhere(search, ("twilio", "failed"), detail=end)
+                # Said again, it is of a try that is over.
+                self.twilio.again(self.twilio.posts[-1])
+                self.stays(search)
+                self.assertEqual((len(self.gateway.to(self.number)), len(self.attempt(search)["tries"])), (1, 2))
+
+    def test_who_is_busy_was_reached(self):
+        for end in ("busy", "no-answer", "completed"):
+            with self.subTest(end):
+                self.number = self.new_number()
+                search = self.look_for("phone")
+                call = self.the_call()
+                self.finished(search)
+                call.complete(end)
+                self.stays(search)
+                self.assertEqual(self.tries(self.attempt(search)), [("twilio", "sent")])
+
     def reply(self, body, expect=200, kind="application/json", **headers):
         credentials = headers or {"Authorization": f"Bearer {REPLIES_KEY}"}
         response, content = self.server.request("POST", "/manhunt/callbacks/other/text", body, {"Content-Type": kind, **credentials})
@@ -777,6 +815,15 @@ class Alone(Manhunt):
         attempt = self.finished(self.look_for("phone"), PATIENCE)
         self.assertEqual(attempt["state"], "failed")
         self.assertEqual({one for one in self.tries(attempt)}, {("twilio", "failed")})
+
+    def test_what_did_not_arrive_has_failed(self):
+        search = self.look_for("text")
+        message = self.the_message()
+        self.finished(search)
+        message.report("undelivered", 30003)
+        wait_until(lambda: self.attempt(search)["state"] == "failed", 20)
+        attempt = self.attempt(search)
+        self.assertEqual((self.tries(attempt), attempt["detail"]), ([("twilio", "failed")], "undelivered"))
 
     def test_refused(self):
         attempt = self.finished(self.look_for("text", number="+15005550009"))
