@@ -78,7 +78,7 @@ class InboxSystem final : public house::System {
                                             .channels = running_->channels,
                                             .outbound = house.outbound,
                                             .clock = house.clock});
-    if (!house.shared) return;
+    // Others may be at it in any case: by the DynamoDB port, where the store is in this process.
     house.add_worker().run(
         [&news = running_->news, &store = house.store, table] { return news.look_for_others(store, table); });
   }

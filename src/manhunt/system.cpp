@@ -129,7 +129,7 @@ class ManhuntSystem final : public house::System {
               "JSON file with who makes calls and sends texts; without one they are simulated"},
              {"--manhunt-email-from", text_option(options_.email_from, "ADDRESS"), "Whom emails are from"},
              {"--manhunt-link-ttl",
-              time_option(options_.link_ttl, std::chrono::minutes{1}, std::chrono::days{30}),
+              time_option(options_.link_ttl, std::chrono::seconds{1}, std::chrono::days{30}),
               "For how long the links of messages are good"},
              {"--manhunt-verified-only", switch_option(options_.verified_only),
               "Use only methods that were verified, whatever a domain is set to"}}};

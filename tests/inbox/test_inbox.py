@@ -304,7 +304,6 @@ class LiveEvents(Inbox):
         with self.ann.live("x") as live:
             self.assertEqual(live.status, 400)
 
-    @unittest.skipUnless(ON == "remote", "one process alone")
     def test_what_another_process_publishes_is_told(self):
         other = self.server.another().start()
         try:

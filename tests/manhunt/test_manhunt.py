@@ -96,6 +96,20 @@ class InTheirOrder(Searching):
         found = self.domain.until(self.domain.search(policy="shop"), "failed")
         self.assertEqual((found["resolution"]["how"], found["attempts"]), ("nobody", []))
 
+    def test_a_phone_of_the_simulator_is_hung_up_and_a_text_replied_to(self):
+        search = self.domain.search(self.domain.contact("Ann", ("phone", "+390611111111"), ("text", "+390611111111")))
+        phone, text = self.domain.ring(search, 2)
+        use = lambda one, what, expect=200: self.server.call("POST", f"/manhunt/simulator/{one['search']}/{one['attempt']}", what, expect)
+        use(phone, {"hang_up": True})
+        self.assertEqual([one["attempt"] for one in self.domain.phones()], [text["attempt"]])
+        self.assertEqual(self.attempts(search)[0]["progress"], "hung up")
+        for wrong in ({}, {"press": "7"}, {"press": "1", "hang_up": True}, {"reply": "maybe"}):
+            use(text, wrong, 400)
+        self.assertEqual(self.domain.find(search)["status"], "active")
+        use(text, {"reply": " Yes "})
+        self.assertEqual(self.domain.find(search)["status"], "successful")
+        self.assertEqual(self.domain.phones(), [])
+
     def test_a_key_opens_one_search(self):
         ann = self.domain.contact("Ann", ("phone", "+390611111111"))
         first = self.domain.search(ann, key="disk")
@@ -501,6 +515,19 @@ class Links(Searching):
         self.assertEqual(self.server.request("POST", path, "answer=decline")[0].status, 200)
         self.assertEqual(self.server.request("POST", path, "answer=accept")[0].status, 409)
         self.assertEqual(self.domain.find(search)["status"], "active")
+
+    def test_links_expire(self):
+        with ManhuntServer("--manhunt-link-ttl", "1s") as server:
+            domain = Domain(server)
+            search = domain.search(domain.contact("Ann", ("text", "+390611111111")))
+            text = domain.ring(search)[0]["text"]
+            path = text[text.index("/manhunt/r/"):].split()[0]
+            time.sleep(1.1)
+            for method, body in (("GET", None), ("POST", "answer=accept")):
+                response, page = server.request(method, path, body)
+                self.assertEqual(response.status, 404)
+                self.assertIn(b"Its time is over", page)
+            self.assertEqual(domain.find(search)["status"], "active")
 
     def test_no_other_link_is_good(self):
         search, path = self.link(f"ann@{self.domain.name}.example")

@@ -389,6 +389,63 @@ class CasesByServer(Server, Cases, unittest.TestCase):
         self.assertTrue(self.shifts({**body, "to": "2026-01-15T00:00:00Z"}))
 
 
+class Kept(Server, unittest.TestCase):
+    """A schedule that is kept: who is on call by it, whom a search asks, and its calendar."""
+
+    def test_a_schedule_says_who_is_asked_and_has_a_calendar(self):
+        from manhunt_server import Domain
+        domain = Domain(self.server, "kept")
+        ann, bob, cyd = (domain.contact(name, ("phone", "+390611111111")) for name in ("Ann; of Rome, Italy", "Bob", "Cyd"))
+        body = {"title": "Primary", "timezone": "Europe/Rome", "rotations": [{"contacts": [ann["id"], bob["id"]], "start": "2026-01-05T09:00:00", "unit": "week", "every": 1}]}
+        domain.call("PUT", "/schedules/primary", body)
+        kept = domain.call("GET", "/schedules/primary")
+        self.assertEqual((kept["timezone"], kept["rotations"]), (body["timezone"], body["rotations"]))
+        begin, end = "2026-03-15T00:00:00Z", "2026-11-15T00:00:00Z"
+        shifts = lambda: [(shift["contact"], moment(shift["from"]), moment(shift["to"])) for shift in domain.call("GET", f"/schedules/primary/shifts?from={begin}&to={end}")["shifts"]]
+        self.assertEqual(readable(shifts()), readable(schedule_oracle.shifts({**body, "from": begin, "to": end})))
+        on_call = lambda at: domain.call("GET", f"/schedules/primary/on-call?at={at}")
+        self.assertEqual(on_call("2026-03-16T07:59:59Z")["contact"], bob["id"])
+        found = on_call("2026-03-16T08:00:00Z")
+        self.assertEqual((found["contact"], moment(found["since"]), moment(found["until"])), (ann["id"], moment("2026-03-16T08:00:00Z"), moment("2026-03-23T08:00:00Z")))
+        self.assertIsNone(on_call("2026-01-05T07:59:59Z")["contact"])
+
+        # Whoever it is by the rotation, an override has it now.
+        now = datetime.now(UTC).replace(microsecond=0)
+        over = {"contact": cyd["id"], "from": (now - HOUR).isoformat(), "to": (now + HOUR).isoformat()}
+        made = domain.call("POST", "/schedules/primary/overrides", over, 201)
+        self.assertEqual(domain.call("GET", "/schedules/primary/on-call")["contact"], cyd["id"])
+        domain.policy("shop", ("1h", {"schedule": "primary"}))
+        self.assertEqual([phone["contact"] for phone in domain.ring(domain.search(policy="shop"))], [cyd["id"]])
+
+        url = domain.call("POST", "/schedules/primary/calendar")["url"]
+        path = url[url.index("/manhunt/calendar/"):]
+        response, content = self.server.request("GET", path)
+        self.assertEqual((response.status, response.getheader("Content-Type")), (200, "text/calendar; charset=utf-8"))
+        today = now.replace(hour=0, minute=0, second=0)
+        wanted = domain.call("GET", f"/schedules/primary/shifts?from={(today - 30 * DAY).strftime('%Y-%m-%dT%H:%M:%SZ')}&to={(today + 180 * DAY).strftime('%Y-%m-%dT%H:%M:%SZ')}")["shifts"]
+        names = {ann["id"]: "Ann; of Rome, Italy (Primary)", bob["id"]: "Bob (Primary)", cyd["id"]: "Cyd (Primary)"}
+        self.assertEqual(events_of(content.decode()), [(names[shift["contact"]], moment(shift["from"]), moment(shift["to"])) for shift in wanted])
+        self.assertEqual(content, self.server.request("GET", path)[1])
+        domain.call("DELETE", f"/schedules/primary/overrides/{made['id']}", expect=204)
+        self.assertNotIn(b"Cyd", self.server.request("GET", path)[1])
+        domain.call("POST", "/secret", {"anew": True})
+        self.assertEqual(self.server.request("GET", path)[0].status, 404)
+        self.assertNotEqual(domain.call("POST", "/schedules/primary/calendar")["url"], url)
+
+
+def events_of(calendar):
+    """(summary, begin, end) of the events of an iCalendar, in order."""
+    unfolded = calendar.replace("\r\n ", "")
+    assert unfolded.startswith("BEGIN:VCALENDAR\r\n") and unfolded.endswith("END:VCALENDAR\r\n") and all(len(line.encode()) <= 75 for line in calendar.split("\r\n"))
+    stamp = lambda text: datetime.strptime(text, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    plain = lambda text: text.replace("\\,", ",").replace("\\;", ";").replace("\\\\", "\\")
+    events = []
+    for event in unfolded.split("BEGIN:VEVENT\r\n")[1:]:
+        fields = dict(line.split(":", 1) for line in event.split("\r\n") if ":" in line)
+        events.append((plain(fields["SUMMARY"]), stamp(fields["DTSTART"]), stamp(fields["DTEND"])))
+    return events
+
+
 class CasesByOracle(Cases, unittest.TestCase):
     def shifts(self, body):
         return schedule_oracle.shifts(body)
