@@ -30,9 +30,15 @@ std::string_view user_token_of(const net::Call& call) {
 
 }  // namespace
 
-net::Route own_route(std::string method, std::string path, std::string summary) {
+net::Route tenant_route(std::string method, std::string path, std::string summary) {
   net::Route route{std::move(method), std::move(path), kAdmin, std::move(summary)};
-  route.own_credentials = true;
+  route.own_credentials = {{"X-Inbox-Key"}};
+  return route;
+}
+
+net::Route user_route(std::string method, std::string path, std::string summary) {
+  auto route = tenant_route(std::move(method), std::move(path), std::move(summary));
+  route.own_credentials.push_back({"X-Inbox-User", "X-Inbox-Hmac"});
   return route;
 }
 

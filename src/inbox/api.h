@@ -126,7 +126,8 @@ void write_marks(std::string& out, const Marks& marks, const Mark& as_of);
 std::string sequence_text(const Mark& mark);
 std::optional<Mark> parse_sequence(std::string_view text);
 
-// Its routes check who comes in themselves, besides the gate.
-net::Route own_route(std::string method, std::string path, std::string summary);
+// Routes that check themselves who comes in, besides the gate: a tenant's backend, and its users as well.
+net::Route tenant_route(std::string method, std::string path, std::string summary);
+net::Route user_route(std::string method, std::string path, std::string summary);
 
 }  // namespace tabella::inbox

@@ -17,8 +17,8 @@ constexpr std::chrono::hours kLongestStream{1};
 }  // namespace
 
 void Api::add_live_routes(Routes& routes) {
-  auto route = own_route("GET", "/inbox/{tenant}/{inbox}/live",
-                         "Sends messages and counts as they change; goes on behind Last-Event-ID");
+  auto route = user_route("GET", "/inbox/{tenant}/{inbox}/live",
+                          "Sends messages and counts as they change; goes on behind Last-Event-ID");
   route.answer = "text/event-stream";
   route.query = {{"last-event-id", "where to go on: a page's sequence, or the id of an event"},
                  {"user", "whose, where the caller may read everybody's"}};

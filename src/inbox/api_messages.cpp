@@ -76,7 +76,7 @@ void answer_changed(net::Call& call, const std::vector<std::string>& ids) {
 }
 
 net::Route feed_route(std::string path, std::string summary) {
-  auto route = own_route("GET", std::move(path), std::move(summary));
+  auto route = user_route("GET", std::move(path), std::move(summary));
   route.query = {{"next", "where to go on: what the page before had as next"},
                  {"show", "active (the default), unread, read, archived or snoozed"},
                  {"category", "only those of it"},
@@ -90,7 +90,7 @@ void Api::add_message_routes(Routes& routes) {
   const std::string at = "/inbox/{tenant}/{inbox}/";
   const auto put = [&](const char* what, const char* summary, const char* body,
                        boost::asio::awaitable<void> (Api::*handler)(net::Call&)) {
-    auto route = own_route("PUT", at + "messages/" + what, summary);
+    auto route = user_route("PUT", at + "messages/" + what, summary);
     route.body = body;
     route.query = {{"user", "whose, where the caller may change everybody's"}};
     routes.add(std::move(route), handler);
@@ -100,7 +100,7 @@ void Api::add_message_routes(Routes& routes) {
   auto list = feed_route(at + "messages", "The same, with ?limit=");
   list.query.push_back({"limit", "how many at most; 20"});
   routes.add(std::move(list), &Api::list_messages);
-  auto counts = own_route("GET", at + "counts", "Counts messages, in all and by category, exactly");
+  auto counts = user_route("GET", at + "counts", "Counts messages, in all and by category, exactly");
   counts.query = {{"user", "whose, where the caller may read everybody's"}};
   routes.add(std::move(counts), &Api::show_counts);
   put("read", "Marks messages as read: some, all, or all up to a time", kReadExample, &Api::mark_read);

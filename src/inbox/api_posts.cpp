@@ -238,19 +238,19 @@ std::optional<Selection> read_selection(net::Call& call, net::JsonBody& body) {
 
 void Api::add_post_routes(Routes& routes) {
   auto publish =
-      own_route("POST", "/inbox/{tenant}/{inbox}/messages/post",
-                "Publishes a message to users or to everyone; 201 once it is theirs, 202 if it goes on");
+      tenant_route("POST", "/inbox/{tenant}/{inbox}/messages/post",
+                   "Publishes a message to users or to everyone; 201 once it is theirs, 202 if it goes on");
   publish.body = kPostExample;
   publish.max_body = kMostPost;
   routes.add(std::move(publish), &Api::post);
-  routes.add(own_route("GET", "/inbox/{tenant}/{inbox}/posts/{id}", "Shows how far a post has come"),
+  routes.add(tenant_route("GET", "/inbox/{tenant}/{inbox}/posts/{id}", "Shows how far a post has come"),
              &Api::show_post);
   auto cancel =
-      own_route("POST", "/inbox/{tenant}/{inbox}/messages/cancel", "Cancels posts that are scheduled");
+      tenant_route("POST", "/inbox/{tenant}/{inbox}/messages/cancel", "Cancels posts that are scheduled");
   cancel.body = kCancelExample;
   routes.add(std::move(cancel), &Api::cancel_posts);
-  auto redact_route = own_route("DELETE", "/inbox/{tenant}/{inbox}/messages/redact",
-                                "Takes messages away from some users, or from all who got them");
+  auto redact_route = tenant_route("DELETE", "/inbox/{tenant}/{inbox}/messages/redact",
+                                   "Takes messages away from some users, or from all who got them");
   redact_route.body = kRedactExample;
   routes.add(std::move(redact_route), &Api::redact);
 }

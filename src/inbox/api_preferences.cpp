@@ -68,21 +68,21 @@ void write_wishes_member(JsonObjectWriter& out, std::string_view name, const Wis
 }
 
 void Api::add_preference_routes(Routes& routes) {
-  auto show = own_route("GET", "/inbox/{tenant}/{inbox}/preferences",
-                        "Shows what a user wants by which channel, and what holds for each category");
+  auto show = user_route("GET", "/inbox/{tenant}/{inbox}/preferences",
+                         "Shows what a user wants by which channel, and what holds for each category");
   show.query = {{"user", "whose, where the caller may read everybody's"}};
   routes.add(std::move(show), &Api::show_preferences);
-  auto set = own_route("PUT", "/inbox/{tenant}/{inbox}/preferences",
-                       "Sets what a user wants; null is as usual, and what is not said stays");
+  auto set = user_route("PUT", "/inbox/{tenant}/{inbox}/preferences",
+                        "Sets what a user wants; null is as usual, and what is not said stays");
   set.query = {{"user", "whose, where the caller may change everybody's"}};
   set.body = kWishesExample;
   routes.add(std::move(set), &Api::set_preferences);
-  routes.add(own_route("GET", "/inbox/{tenant}/users/{user}", "Shows what is known of a user"),
+  routes.add(tenant_route("GET", "/inbox/{tenant}/users/{user}", "Shows what is known of a user"),
              &Api::show_profile);
-  auto put = own_route("PUT", "/inbox/{tenant}/users/{user}", "Sets a user's address for emails");
+  auto put = tenant_route("PUT", "/inbox/{tenant}/users/{user}", "Sets a user's address for emails");
   put.body = kProfileExample;
   routes.add(std::move(put), &Api::set_profile);
-  routes.add(own_route("DELETE", "/inbox/{tenant}/users/{user}", "Forgets a user's address"),
+  routes.add(tenant_route("DELETE", "/inbox/{tenant}/users/{user}", "Forgets a user's address"),
              &Api::remove_profile);
 }
 

@@ -181,26 +181,28 @@ void Api::add_tenant_routes(Routes& routes) {
     route.body = body;
     return route;
   };
-  routes.add(own_route("GET", "/inbox/{tenant}", "Shows a tenant's settings and inboxes"), &Api::show_tenant);
-  routes.add(with_body(own_route("PUT", "/inbox/{tenant}", "Sets a tenant's title, time to live and keys"),
+  routes.add(tenant_route("GET", "/inbox/{tenant}", "Shows a tenant's settings and inboxes"),
+             &Api::show_tenant);
+  routes.add(with_body(tenant_route("PUT", "/inbox/{tenant}", "Sets a tenant's title, time to live and keys"),
                        kTenantExample),
              &Api::set_tenant);
-  routes.add(
-      with_body(own_route("POST", "/inbox/{tenant}/secret",
-                          "Shows the tenant's secret, which signs tokens and is good as X-Inbox-Key, and "
-                          "that of its webhooks; or makes others"),
-                kSecretExample),
-      &Api::show_secret);
-  routes.add(with_body(own_route("POST", "/inbox/{tenant}/tokens", "Makes a token for a user's pages"),
+  auto secret = with_body(tenant_route("POST", "/inbox/{tenant}/secret",
+                                       "Shows the tenant's secret, which signs tokens and is good as "
+                                       "X-Inbox-Key, and that of its webhooks; or makes others"),
+                          kSecretExample);
+  secret.body_is_optional = true;
+  routes.add(std::move(secret), &Api::show_secret);
+  routes.add(with_body(tenant_route("POST", "/inbox/{tenant}/tokens", "Makes a token for a user's pages"),
                        kTokenExample),
              &Api::make_token);
   routes.add(
-      own_route("POST", "/inbox/{tenant}/tokens/refresh", "Makes a new token of one that still is good"),
+      user_route("POST", "/inbox/{tenant}/tokens/refresh", "Makes a new token of one that still is good"),
       &Api::refresh_token);
-  routes.add(own_route("GET", "/inbox/{tenant}/{inbox}", "Shows an inbox's settings"), &Api::show_inbox);
-  routes.add(with_body(own_route("PUT", "/inbox/{tenant}/{inbox}", "Sets an inbox's title and times to live"),
-                       kInboxExample),
-             &Api::set_inbox);
+  routes.add(tenant_route("GET", "/inbox/{tenant}/{inbox}", "Shows an inbox's settings"), &Api::show_inbox);
+  routes.add(
+      with_body(tenant_route("PUT", "/inbox/{tenant}/{inbox}", "Sets an inbox's title and times to live"),
+                kInboxExample),
+      &Api::set_inbox);
 }
 
 awaitable<void> Api::show_tenant(Call& call) {

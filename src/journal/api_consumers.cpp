@@ -136,7 +136,8 @@ void Api::add_consumer_routes(Routes& routes) {
        .summary =
            "Makes a consumer: a reader that remembers how far it is. 200: there was one already, which "
            "stays where it is; 409: with another tag or number of parts",
-       .body = R"({"from": "start", "tag": "accounts", "parts": 1})"},
+       .body = R"({"from": "start", "tag": "accounts", "parts": 1})",
+       .body_is_optional = true},
       &Api::create_consumer);
   routes.add({"GET", one, "journal:read", "Shows a consumer, its parts, who holds them, and its lag"},
              &Api::show_consumer);

@@ -23,7 +23,7 @@ net::Route domain_route(std::string method, std::string path, std::string summar
   const auto* scope = method == "GET" ? "manhunt:read" : "manhunt:write";
   net::Route route{std::move(method), std::move(path), scope, std::move(summary)};
   route.body = std::move(body);
-  route.own_credentials = true;
+  route.own_credentials = {{"X-Manhunt-Key"}};
   return route;
 }
 

@@ -147,6 +147,7 @@ class Api {
   Task use_phone(Call& call);
   Task call_callback(Call& call);
   Task status_callback(Call& call);
+  store::Async<void> note_status(std::string search, AttemptId id, std::string status, std::string sid);
   Task text_callback(Call& call);
   struct Asked;
   Maybe<Asked> asked(Call& call);
@@ -172,13 +173,16 @@ net::Route domain_route(std::string method, std::string path, std::string summar
 net::Route open_route(std::string method, std::string path, std::string summary, std::string answer);
 // Of who was let in by domain_for(): whether what one can answer and open searches with is for them.
 bool may_write(const net::Call& call);
-// Whether a part of that name fits into a domain; answers 400 where it does not.
+// Whether a part of that name fits into a domain, as the request has it; answers 400 where it does not.
 inline constexpr size_t kMostOfOneKind = 200;
-inline constexpr size_t kMostOfDomain = 1024 * 1024;  // bytes
-bool has_room(net::Call& call, const Domain& domain, const auto& parts, const std::string& name) {
+inline constexpr size_t kMostOfDomain = 1024 * 1024;  // bytes; overrides may take as much again
+bool has_room(net::Call& call, const Domain& domain, const auto& parts, Part part, const std::string& name) {
+  const auto before = domain.bytes_of.find(part_sort(part, name));
+  const size_t replaced = before == domain.bytes_of.end() ? 0 : before->second;
+  const auto added = call.request.body.size();
   if (!parts.contains(name) && parts.size() >= kMostOfOneKind)
     call.refuse(400, fmt::format("a domain has at most {} of these", kMostOfOneKind));
-  else if (domain.bytes + call.request.body.size() > kMostOfDomain)
+  else if (added > replaced && domain.bytes + added - replaced > kMostOfDomain)
     call.refuse(400, fmt::format("all that is set of a domain comes to {} bytes at most; remove some of it",
                                  kMostOfDomain));
   return !call.answered();

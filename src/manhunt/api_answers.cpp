@@ -1,5 +1,6 @@
 // How people answer: links, the simulator's phones, and what providers call back with.
 #include <algorithm>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@ using boost::asio::awaitable;
 
 namespace {
 
+constexpr size_t kLongestSid = 64;
 constexpr const char* kPhoneExample = R"({"press": "1"} or {"reply": "1"} or {"hang_up": true})";
 
 std::string page(std::string_view language, std::string_view title, std::string_view content) {
@@ -57,8 +59,9 @@ void answer_twiml(net::Call& call, std::string twiml) {
   call.response.body = std::move(twiml);
 }
 
-net::Route callback_route(std::string path, std::string summary) {
+net::Route callback_route(std::string path, std::string summary, std::vector<net::Parameter> query) {
   auto route = open_route("POST", std::move(path), std::move(summary), "text/xml");
+  route.query = std::move(query);
   route.body = "CallSid=CA…&Digits=1";
   route.max_body = 64 * 1024;
   return route;
@@ -79,7 +82,9 @@ struct Api::Linked {
   std::optional<Contact> contact;
   DomainView domain;
 
-  std::string language() const { return language_of(contact.value_or(Contact{}), search, *domain); }
+  std::string language() const {
+    return language_of_words(language_of(contact.value_or(Contact{}), search, *domain));
+  }
   const Phrases& words() const { return phrases(language()); }
   // Others that came with it may be, where it is not.
   bool is_open() const {
@@ -103,12 +108,18 @@ void Api::add_answer_routes(Routes& routes) {
                    "Answers one of the simulator's phones"};
   phone.body = kPhoneExample;
   routes.add(std::move(phone), &Api::use_phone);
-  routes.add(callback_route("/manhunt/callbacks/{provider}/call", "Twilio's: a digit was pressed"),
+  const net::Parameter search{"search", "the one that it is about"};
+  const net::Parameter attempt{"attempt", "the one that it answers"};
+  const net::Parameter key{"key", "of another provider than Twilio, if it sends no bearer token"};
+  routes.add(callback_route("/manhunt/callbacks/{provider}/call", "From a provider: a digit was pressed",
+                            {search, attempt, key}),
              &Api::call_callback);
-  routes.add(callback_route("/manhunt/callbacks/{provider}/status", "Twilio's: how a call or text goes on"),
+  routes.add(callback_route("/manhunt/callbacks/{provider}/status", "Twilio's: how a call or text goes on",
+                            {search, attempt}),
              &Api::status_callback);
-  routes.add(callback_route("/manhunt/callbacks/{provider}/text", "Twilio's: a text has come in"),
-             &Api::text_callback);
+  routes.add(
+      callback_route("/manhunt/callbacks/{provider}/text", "From a provider: a text has come in", {key}),
+      &Api::text_callback);
 }
 
 // --- links
@@ -268,11 +279,10 @@ std::optional<Api::Form> Api::signed_form(Call& call) const {
   return std::nullopt;
 }
 
-// The attempt that a callback's address names, with what it was asked in. Nothing: that was answered.
+// The attempt that a callback's address names. Nothing: that was answered.
 struct Api::Asked {
   Search search;
   Attempt attempt;
-  std::string language;
 };
 
 awaitable<std::optional<Api::Asked>> Api::asked(Call& call) {
@@ -288,15 +298,7 @@ awaitable<std::optional<Api::Asked>> Api::asked(Call& call) {
     call.refuse(404, "there is no such attempt");
     co_return std::nullopt;
   }
-  const auto domain = co_await parts_.domains.find((*search)->domain);
-  const auto contact = co_await parts_.contacts.find((*search)->domain, (*attempt)->contact);
-  if (!domain || !contact) {
-    house::refuse(call, domain ? contact.error() : domain.error());
-    co_return std::nullopt;
-  }
-  auto language = language_of(contact->value_or(Contact{}), **search, **domain);
-  co_return Asked{
-      .search = std::move(**search), .attempt = std::move(**attempt), .language = std::move(language)};
+  co_return Asked{.search = std::move(**search), .attempt = std::move(**attempt)};
 }
 
 // What is said to somebody who has pressed that; nothing: it means nothing.
@@ -308,7 +310,7 @@ awaitable<store::Result<std::optional<std::string>>> Api::press(const Asked& ask
                                                                       .attempt = asked.attempt.id,
                                                                       .how = "phone",
                                                                       .by = asked.attempt.contact_name}));
-  co_return std::string(outcome_phrase(phrases(asked.language), *meaning, ended && ended->won));
+  co_return std::string(outcome_phrase(phrases(asked.attempt.language), *meaning, ended && ended->won));
 }
 
 // What was pressed, as Twilio has it, or as the file with the providers says for another.
@@ -331,8 +333,9 @@ awaitable<void> Api::call_callback(Call& call) {
   // Another digit: once more.
   if (other)
     co_return JsonObjectWriter(call.answer_json()).string("say", said->value_or(asked->attempt.text));
-  if (*said) co_return answer_twiml(call, say_twiml(**said, asked->language));
-  const Message again{.search = asked->search.id, .language = asked->language, .text = asked->attempt.text};
+  const auto& language = asked->attempt.language;
+  if (*said) co_return answer_twiml(call, say_twiml(**said, language_of_words(language)));
+  const Message again{.search = asked->search.id, .language = language, .text = asked->attempt.text};
   answer_twiml(call,
                call_twiml(again, fmt::format("{}{}", parts_.base, callback_target(call.request.target))));
 }
@@ -345,19 +348,29 @@ awaitable<void> Api::status_callback(Call& call) {
   if (status == form->end()) status = form->find("MessageStatus");
   if (!id || status == form->end() || status->second.size() > 40)
     co_return call.refuse(400, "expected CallStatus or MessageStatus");
-  const auto noted =
-      co_await parts_.searches.note_progress(call.text("search"), *id, printable(status->second));
-  if (!noted) co_return house::refuse(call, noted.error());
-  // What the provider took and could not deliver; who is busy, or does not answer, was reached.
-  const auto& why = status->second;
   auto sid = form->find("CallSid");
   if (sid == form->end()) sid = form->find("MessageSid");
-  const bool is_lost = why == "failed" || why == "undelivered";
-  if (is_lost && sid != form->end() && !sid->second.contains('|')) {
-    const auto told = co_await parts_.searches.note_undelivered(call.text("search"), *id, sid->second, why);
-    if (!told) co_return house::refuse(call, told.error());
-  }
+  const auto& why = status->second;
+  const auto done =
+      co_await note_status(call.text("search"), *id, why, sid == form->end() ? "" : sid->second);
+  if (!done) co_return house::refuse(call, done.error());
   call.response.status = 204;
+}
+
+// What is said of a try before the last has been seen to.
+store::Async<void> Api::note_status(std::string search, AttemptId id, std::string status, std::string sid) {
+  TABELLA_CO_ASSIGN(const auto attempt, co_await parts_.searches.find_attempt(search, id));
+  if (!attempt || attempt->tries.empty()) co_return store::Result<void>();
+  const auto& known = attempt->tries.back().reference;  // empty: the provider was faster than we are
+  const bool is_seen_to = std::ranges::any_of(attempt->tries | std::views::take(attempt->tries.size() - 1),
+                                              [&](const Try& before) { return before.reference == sid; });
+  if (is_seen_to || (!known.empty() && known != sid)) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await parts_.searches.note_progress(search, id, printable(status)));
+  // What the provider took and could not deliver; who is busy, or does not answer, was reached.
+  const bool is_lost = status == "failed" || status == "undelivered";
+  const bool is_sid = !sid.empty() && sid.size() <= kLongestSid && !sid.contains('|');
+  if (is_lost && is_sid) TABELLA_CO_TRY(co_await parts_.searches.note_undelivered(search, id, sid, status));
+  co_return store::Result<void>();
 }
 
 // A person's text, as Twilio has it, or as the file with the providers says for another.

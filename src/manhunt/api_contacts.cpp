@@ -315,11 +315,10 @@ awaitable<void> Api::set_method(Call& call) {
   JsonDocument document;
   const auto method = read_method(call, *document.parse(call.request.body), named->method);
   if (!method) co_return;
-  const auto& before = named->method;
-  const bool elsewhere = method->destination != before.destination || method->kind != before.kind;
-  const auto changed = co_await parts_.contacts.change_method(*method, elsewhere);
+  const auto changed = co_await parts_.contacts.change_method(*method, named->method);
   if (!changed) co_return house::refuse(call, changed.error());
-  if (!*changed) co_return not_there(call, "method");
+  if (!*changed)
+    co_return call.refuse(409, "somebody else has just changed or removed the method: look at it again");
   write_method(call.answer_json(), *method);
 }
 

@@ -74,11 +74,13 @@ void Api::add_domain_routes(Routes& routes) {
           "Sets a domain's title, its language, and who is told of its searches; what is left out stays",
           kDomainExample),
       &Api::set_domain);
-  routes.add(domain_route("POST", domain + "/secret",
-                          "Shows the domain's secret, which is good as X-Manhunt-Key, and the one that its "
-                          "webhooks are signed with",
-                          kSecretExample),
-             &Api::show_secret);
+  auto secret =
+      domain_route("POST", domain + "/secret",
+                   "Shows the domain's secret, which is good as X-Manhunt-Key, and the one that its "
+                   "webhooks are signed with",
+                   kSecretExample);
+  secret.body_is_optional = true;
+  routes.add(std::move(secret), &Api::show_secret);
   routes.add(domain_route("GET", domain + "/templates",
                           "Shows what is said on each channel, where the domain says it itself"),
              &Api::list_templates);
@@ -212,7 +214,7 @@ awaitable<void> Api::set_template(Call& call) {
   if (call.answered()) co_return;
   const auto view = co_await view_of(call, *domain);
   const auto name = fmt::format("{}#{}", name_of(*kind), *language);
-  if (!view || !has_room(call, **view, (*view)->wordings, name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->wordings, Part::wording, name)) co_return;
   std::string json;
   {
     JsonObjectWriter object(json);
@@ -260,7 +262,7 @@ awaitable<void> Api::set_policy(Call& call) {
   if (!policy) co_return;
   if (policy->title.size() > kMostTitleBytes) co_return call.refuse(400, "title: at most 200 bytes");
   const auto view = co_await view_of(call, *domain);
-  if (!view || !has_room(call, **view, (*view)->policies, *name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->policies, Part::policy, *name)) co_return;
   for (const auto& step : policy->steps)
     for (const auto& target : step.targets) {
       if (!target.schedule.empty() && !(*view)->schedules.contains(target.schedule))
@@ -327,7 +329,7 @@ awaitable<void> Api::set_maintenance(Call& call) {
       read_body(call, kMaintenanceExample, read_maintenance, {"from", "to", "policies"}, document);
   if (!window) co_return;
   const auto view = co_await view_of(call, *domain);
-  if (!view || !has_room(call, **view, (*view)->maintenance, *name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->maintenance, Part::maintenance, *name)) co_return;
   for (const auto& policy : window->policies)
     if (!(*view)->policies.contains(policy))
       co_return call.refuse(400, fmt::format("policies: there is no policy {}", printable(policy)));

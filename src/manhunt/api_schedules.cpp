@@ -153,7 +153,7 @@ awaitable<void> Api::set_schedule(Call& call) {
   auto schedule = read_schedule(*document.parse(call.request.body));
   if (!schedule) co_return call.refuse(400, schedule.error().message);
   const auto view = co_await view_of(call, *domain);
-  if (!view || !has_room(call, **view, (*view)->schedules, *name)) co_return;
+  if (!view || !has_room(call, **view, (*view)->schedules, Part::schedule, *name)) co_return;
   std::vector<std::string> ids;
   for (const auto& rotation : schedule->rotations)
     for (const auto& contact : rotation.contacts)
@@ -212,7 +212,10 @@ awaitable<void> Api::add_override(Call& call) {
     if (!*contact) co_return call.refuse(400, "contact: there is none of that id in this domain");
   }
   const auto view = co_await view_of(call, *domain);
-  if (!view || !has_room(call, **view, (*view)->schedules, call.path("schedule"))) co_return;
+  if (!view) co_return;
+  if ((*view)->bytes > 2 * kMostOfDomain)
+    co_return call.refuse(400,
+                          "the overrides of a domain come to a megabyte at most; remove those that are over");
   const auto now = parts_.clock.now();
   const auto changed = co_await parts_.domains.change_schedule(
       *domain, call.path("schedule"), [&](OnCallSchedule& schedule) -> Checked<void> {

@@ -101,8 +101,9 @@ void Api::add_search_routes(Routes& routes) {
   routes.add(domain_route("POST", search + "/respond", "Answers a search for the person",
                           R"({"answer": "accept", "attempt": "a01.01.01.01", "by": "Ann"})"),
              &Api::respond);
-  routes.add(domain_route("POST", search + "/cancel", "Ends a search", R"({"reason": "a false alarm"})"),
-             &Api::cancel_search);
+  auto cancel = domain_route("POST", search + "/cancel", "Ends a search", R"({"reason": "a false alarm"})");
+  cancel.body_is_optional = true;
+  routes.add(std::move(cancel), &Api::cancel_search);
   routes.add(domain_route("POST", search + "/resolve",
                           "Says that what it was for is over: ends it, and frees its key"),
              &Api::resolve_search);

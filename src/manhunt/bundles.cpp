@@ -72,7 +72,7 @@ Async<std::optional<Bundles::Place>> Bundles::count(const Method& method, const 
   if (beyond <= 0) co_return std::nullopt;
   co_return Place{
       .bundle = fmt::format("{}.{}.{}", limited(method), counted->window, (beyond - 1) / kMostInBundle),
-      .due = method.limit.bundle_due(counted->window)};
+      .due = counted->due};
 }
 
 Async<std::optional<Bundles::Counted>> Bundles::counted_before(const Method& method, const Attempt& attempt) {
@@ -81,16 +81,18 @@ Async<std::optional<Bundles::Counted>> Bundles::counted_before(const Method& met
                         {.table = table_, .key = counted_key(method, attempt), .consistent = true}));
   if (!found.item) co_return std::nullopt;
   co_return Counted{.window = store::number_of(*found.item, "window"),
-                    .number = store::number_of(*found.item, "number")};
+                    .number = store::number_of(*found.item, "number"),
+                    .due = time_at(store::number_of(*found.item, "due"))};
 }
 
 Async<Bundles::Counted> Bundles::count_now(const Method& method, const Attempt& attempt) {
   const auto window = window_of(method, parts_.clock.now());
   TABELLA_CO_ASSIGN(const auto number, co_await count_once(parts_.store, table_, window));
-  const Counted counted{.window = window.number, .number = *number};
+  const Counted counted{
+      .window = window.number, .number = *number, .due = method.limit.bundle_due(window.number)};
   store::Update note(table_, counted_key(method, attempt));
   note.set("entityType", "counted").set("window", counted.window).set("number", counted.number);
-  note.set(kExpires, rate_expires(window));
+  note.set("due", epoch_milliseconds(counted.due)).set(kExpires, rate_expires(window));
   TABELLA_CO_TRY(co_await parts_.store.update_item(std::move(note)));
   co_return counted;
 }
@@ -153,15 +155,33 @@ Async<void> Bundles::handle(const schedule::Firing& firing) {
   if (auto timer = firing.timer; timer.id != bundle_timer(parts[2])) {
     timer.id = bundle_timer(parts[2]);
     timer.at = now;
-    TABELLA_CO_ASSIGN(const bool set, co_await parts_.schedule.put_if_absent(std::move(timer)));
+    const auto id = timer.id;
+    TABELLA_CO_ASSIGN(bool set, co_await parts_.schedule.put_if_absent(std::move(timer)));
+    // Where that waits for something, what has come may be urgent.
+    if (!set) {
+      TABELLA_CO_ASSIGN(set, co_await parts_.schedule.reschedule_waiting(id, now));
+    }
     if (!set) TABELLA_CO_TRY(co_await parts_.schedule.put_off(firing, now + kWhileOthersWork));
     co_return store::Result<void>();
   }
   TABELLA_CO_ASSIGN(const auto later,
                     co_await send(std::string(parts[0]), std::string(parts[1]), std::string(parts[2])));
-  if (later)
-    TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + *later));
+  if (!later) co_return store::Result<void>();
+  TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + later->wait));
+  TABELLA_CO_ASSIGN(const bool urgent, co_await has_urgent(later->quiet));
+  if (urgent) TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now()));
   co_return store::Result<void>();
+}
+
+Async<bool> Bundles::has_urgent(const std::vector<std::string>& searches) {
+  std::vector<store::Item> keys;
+  for (const auto& id : searches) keys.push_back(search_key(id));
+  if (keys.empty()) co_return false;
+  TABELLA_CO_ASSIGN(const auto rows, co_await store::get_all(parts_.store, table_, std::move(keys)));
+  co_return std::ranges::any_of(rows, [](const store::Item& row) {
+    const auto search = to_search(row);
+    return search && !search->low_urgency;
+  });
 }
 
 // Those that were begun are finished before others are.
@@ -201,19 +221,21 @@ Async<size_t> Bundles::begin(Gathered& gathered) {
                            : co_await parts_.sender.begin(gathered.attempts);
 }
 
-Async<std::optional<milliseconds>> Bundles::send(const std::string& domain, const std::string& contact_id,
-                                                 const std::string& bundle) {
+Async<std::optional<Bundles::Later>> Bundles::send(const std::string& domain, const std::string& contact_id,
+                                                   const std::string& bundle) {
   TABELLA_CO_ASSIGN(auto gathered, co_await gather(bundle));
   if (gathered.attempts.empty()) co_return std::nullopt;
   TABELLA_CO_ASSIGN(const auto view, co_await parts_.domains.find(domain));
   TABELLA_CO_ASSIGN(const auto contact, co_await parts_.contacts.find(domain, contact_id));
-  const bool can_wait =
-      !gathered.begun && contact && std::ranges::all_of(gathered.searches, &Search::low_urgency);
-  if (const auto now = parts_.clock.now(); can_wait)
-    if (const auto later = after_quiet_hours(*contact, now); later > now)
-      co_return std::chrono::ceil<milliseconds>(later - now);
+  const bool may_wait = !gathered.begun || gathered.attempts.front().waits_for_next_try();
+  if (may_wait && contact && std::ranges::all_of(gathered.searches, &Search::low_urgency)) {
+    const auto now = parts_.clock.now();
+    Later later{.wait = std::chrono::ceil<milliseconds>(after_quiet_hours(*contact, now) - now)};
+    for (const auto& search : gathered.searches) later.quiet.push_back(search.id);
+    if (later.wait > milliseconds{0}) co_return later;
+  }
   TABELLA_CO_ASSIGN(const auto active, co_await begin(gathered));
-  if (active == 0) co_return milliseconds{0};
+  if (active == 0) co_return Later{};
   const auto attempts = std::span(gathered.attempts).first(active);
   const auto search_of = [&](const Attempt& attempt) -> const Search& {
     return *std::ranges::find(gathered.searches, attempt.search, &Search::id);
@@ -226,6 +248,7 @@ Async<std::optional<milliseconds>> Bundles::send(const std::string& domain, cons
   const auto said = summaries.size() == 1 ? say(occasion) : say_bundle(occasion, summaries);
   for (auto& attempt : attempts) {
     attempt.text = said.text;
+    attempt.language = said.language;
     attempt.subject = said.subject;
   }
   if (front.kind == ChannelKind::text) {
@@ -238,7 +261,7 @@ Async<std::optional<milliseconds>> Bundles::send(const std::string& domain, cons
   message.id = fmt::format("bundle/{}/{}", bundle, front.tries.front().at);
   TABELLA_CO_ASSIGN(const auto later, co_await parts_.sender.send(attempts, message));
   // Others may wait.
-  co_return later.value_or(milliseconds{0});
+  co_return Later{.wait = later.value_or(milliseconds{0})};
 }
 
 }  // namespace tabella::manhunt

@@ -47,15 +47,21 @@ class Bundles {
   struct Counted {
     int64_t window = 0;
     int64_t number = 0;  // the first of it is 1
+    TimePoint due;       // when the bundle comes of what is beyond the limit
   };
   store::Async<std::optional<Counted>> counted_before(const Method& method, const Attempt& attempt);
   store::Async<Counted> count_now(const Method& method, const Attempt& attempt);
 
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
   store::Async<void> handle(const schedule::Firing& firing);
-  store::Async<std::optional<std::chrono::milliseconds>> send(const std::string& domain,
-                                                              const std::string& contact,
-                                                              const std::string& bundle);
+  // When the bundle is to be looked at again.
+  struct Later {
+    std::chrono::milliseconds wait{0};
+    std::vector<std::string> quiet = {};  // searches none of which is urgent: that is what it waits for
+  };
+  store::Async<std::optional<Later>> send(const std::string& domain, const std::string& contact,
+                                          const std::string& bundle);
+  store::Async<bool> has_urgent(const std::vector<std::string>& searches);
   struct Gathered;
   store::Async<Gathered> gather(const std::string& bundle);
   store::Async<size_t> begin(Gathered& gathered);

@@ -98,8 +98,8 @@ Async<std::optional<Method>> Contacts::find_method(std::string contact, std::str
   co_return found.item ? to_method(*found.item) : std::nullopt;
 }
 
-Async<bool> Contacts::change_method(Method method, bool elsewhere) {
-  co_return store::was_made(co_await store_.update_item(method_update(table_, method, elsewhere)));
+Async<bool> Contacts::change_method(Method method, Method before) {
+  co_return store::was_made(co_await store_.update_item(method_update(table_, method, before)));
 }
 
 Async<bool> Contacts::add_method(Method method) {

@@ -30,7 +30,8 @@ class Contacts {
   store::Async<std::optional<Method>> find_method(std::string contact, std::string id);
   store::Async<bool> add_method(Method method);
   // A code that is on its way to a destination stays good while that stays.
-  store::Async<bool> change_method(Method method, bool elsewhere);  // false: its contact is gone
+  // False: it is gone, or is no longer as it was before.
+  store::Async<bool> change_method(Method method, Method before);
   store::Async<bool> remove_method(std::string contact, std::string id);
 
  private:

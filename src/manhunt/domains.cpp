@@ -46,15 +46,13 @@ store::Item settings_key(std::string_view domain) {
 }
 
 store::Item part_key(std::string_view domain, Part part, std::string_view name) {
-  return Row()
-      .set(kPartition, domain_partition(domain))
-      .set(kSort, fmt::format("{}{}", prefix_of(part), name));
+  return Row().set(kPartition, domain_partition(domain)).set(kSort, part_sort(part, name));
 }
 
 store::Item part_row(std::string_view domain, Part part, std::string_view name, std::string_view json) {
   return Row()
       .set(kPartition, domain_partition(domain))
-      .set(kSort, fmt::format("{}{}", prefix_of(part), name))
+      .set(kSort, part_sort(part, name))
       .set("entityType", prefix_of(part).substr(0, prefix_of(part).size() - 1))
       .set(kDefinition, json);
 }
@@ -114,6 +112,8 @@ void read_row(Domain& domain, item::ItemView row) {
 }
 
 }  // namespace
+
+std::string part_sort(Part part, std::string_view name) { return fmt::format("{}{}", prefix_of(part), name); }
 
 std::string Domain::under_maintenance(std::string_view policy, TimePoint now) const {
   for (const auto& [id, window] : maintenance) {
@@ -219,7 +219,9 @@ Async<DomainView> Domains::read(std::string domain) {
   auto view = std::make_shared<Domain>();
   view->name = domain;
   for (const auto& row : rows) {
-    view->bytes += row.bytes().size();
+    const auto bytes = row.bytes().size();
+    view->bytes += bytes;
+    view->bytes_of.emplace(store::text_of(row, kSort), bytes);
     read_row(*view, row);
   }
   view->always_verified = always_verified_;

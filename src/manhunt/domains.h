@@ -49,7 +49,9 @@ struct Domain {
   std::map<std::string, OnCallSchedule, std::less<>> schedules;
   std::map<std::string, Maintenance, std::less<>> maintenance;
   std::map<std::string, Wording, std::less<>> wordings;  // by "phone#en"
-  size_t bytes = 0;                                      // of its rows: all of them are read together
+  // Bytes of its rows, all of which are read together, and of each by its sort key.
+  size_t bytes = 0;
+  std::map<std::string, size_t, std::less<>> bytes_of;
 
   // Whether methods are used only once they are verified.
   bool uses_verified_only() const { return require_verification || always_verified; }
@@ -60,6 +62,7 @@ using DomainView = std::shared_ptr<const Domain>;
 
 // Where in a domain something stands.
 enum class Part { policy, schedule, maintenance, wording };
+std::string part_sort(Part part, std::string_view name);
 
 // A policy that a routing key names.
 struct Routed {

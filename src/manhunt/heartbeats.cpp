@@ -116,8 +116,9 @@ Async<bool> Heartbeats::remove(std::string domain, std::string name) {
   TABELLA_CO_ASSIGN(const auto heartbeat, co_await find(domain, name));
   if (!heartbeat) co_return false;
   if (heartbeat->late) TABELLA_CO_TRY(co_await resolve(*heartbeat));
-  TABELLA_CO_TRY(co_await parts_.schedule.cancel(heartbeat_timer(*heartbeat)));
+  // In this order: a timer whose heartbeat is gone does nothing.
   TABELLA_CO_TRY(co_await parts_.store.delete_item(store::Delete(table_, heartbeat_key(domain, name))));
+  TABELLA_CO_TRY(co_await parts_.schedule.cancel(heartbeat_timer(*heartbeat)));
   co_return true;
 }
 
@@ -200,6 +201,7 @@ Async<void> Heartbeats::check(const schedule::Firing& firing, const std::string&
   // A beat that has come in the meantime has found nothing to end.
   TABELLA_CO_ASSIGN(const auto now, co_await find(domain, name));
   if (now && now->last != heartbeat->last) TABELLA_CO_TRY(co_await recover(*now));
+  if (!now) TABELLA_CO_TRY(co_await resolve(*heartbeat));
   co_return store::Result<void>();
 }
 

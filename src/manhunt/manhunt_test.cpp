@@ -84,6 +84,25 @@ TEST(Wordings, AreInTheContactsLanguageAndShowWhatIsMissing) {
   EXPECT_EQ(say(text).text.substr(0, 17), "Shop: Disco pieno") << "what cannot be read stops nothing";
 }
 
+TEST(Wordings, SayInWhichLanguageTheyAre) {
+  Domain domain{.name = "shop"};
+  const Search search{.id = "s1", .metadata = R"({"summary":"Disk full"})"};
+  const auto language = [&](const std::string& spoken) {
+    const Contact ann{.name = "Ann", .language = spoken};
+    return say({.domain = domain, .search = search, .contact = ann, .kind = ChannelKind::phone}).language;
+  };
+  EXPECT_EQ(language("de-AT"), "de-AT") << "our own German";
+  EXPECT_EQ(language("pl"), "en") << "we have no words of our own in Polish";
+  EXPECT_EQ(language("fil"), "en");
+  domain.wordings["phone#pl"] = {.text = "{{summary}}!"};
+  EXPECT_EQ(language("pl-PL"), "pl-PL");
+  domain.wordings["phone#pl"] = {.text = "{{#each x}}"};
+  EXPECT_EQ(language("pl"), "en") << "its template says nothing";
+  domain.language = "it";
+  domain.wordings["phone#it"] = {.text = "{{summary}}!"};
+  EXPECT_EQ(language("sv"), "it") << "the domain's template";
+}
+
 TEST(Wordings, AreCutBeforeWhatTheyAreAnsweredBy) {
   const Domain domain{.name = "shop"};
   std::string summary;
@@ -141,6 +160,25 @@ TEST(Calendars, AreFoldedEscapedAndTheSameAgain) {
     EXPECT_LE(end - begin, 75u);
     begin = end + 2;
   }
+}
+
+TEST(Twiml, SpeaksEachTextInItsLanguage) {
+  const auto spoken = [](const std::string& language) {
+    const Message message{.search = "s1", .language = language, .text = "text"};
+    const auto twiml = call_twiml(message, "http://here/");
+    std::vector<std::string> languages;
+    for (size_t at = 0; (at = twiml.find("language=\"", at)) != std::string::npos;) {
+      at += 10;
+      languages.push_back(twiml.substr(at, twiml.find('"', at) - at));
+    }
+    return languages;
+  };
+  using Languages = std::vector<std::string>;  // of the text, of what can be pressed, of the goodbye
+  EXPECT_EQ(spoken("en-gb"), (Languages{"en-GB", "en-GB", "en-GB"}));
+  EXPECT_EQ(spoken("es-AR"), (Languages{"es-ES", "es-ES", "es-ES"}));
+  EXPECT_EQ(spoken("pl"), (Languages{"pl-PL", "en-US", "en-US"})) << "we ask in English";
+  EXPECT_EQ(spoken("xx"), (Languages{"en-US", "en-US", "en-US"}));
+  EXPECT_EQ(spoken(""), (Languages{"en-US", "en-US", "en-US"}));
 }
 
 TEST(Twiml, CannotBeLeftByWhatIsSaid) {

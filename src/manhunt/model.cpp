@@ -383,6 +383,7 @@ store::Item to_item(const Attempt& attempt) {
   set_text(row, "code", attempt.code);
   set_text(row, "subject", attempt.subject);
   set_text(row, "text", attempt.text);
+  set_text(row, "language", attempt.language);
   row.set(kTries, tries_value(attempt.tries));
   return row;
 }
@@ -410,6 +411,7 @@ std::optional<Attempt> to_attempt(item::ItemView row) {
       .code = text_of(row, "code"),
       .subject = text_of(row, "subject"),
       .text = text_of(row, "text"),
+      .language = text_of(row, "language"),
       .tries = read_tries(row),
       .progress = text_of(row, "progress"),
       .answer = text_of(row, "answer"),
@@ -453,7 +455,8 @@ store::Condition is_asked(const std::string& contact) {
   return is_active() && store::Condition("NOT contains(#, :)", {"declined"}, {contact});
 }
 
-store::Update method_update(const std::string& table, const Method& method, bool elsewhere) {
+store::Update method_update(const std::string& table, const Method& method, const Method& before) {
+  const bool elsewhere = method.destination != before.destination || method.kind != before.kind;
   store::Update update(table, method_key(method.contact, method.id));
   update.set("type", name_of(method.kind)).set("destination", method.destination);
   update.set("delay", method.delay.count()).set("order", method.order).set("enabled", method.enabled);
@@ -462,7 +465,9 @@ store::Update method_update(const std::string& table, const Method& method, bool
     update.set("limit", method.limit.count).set("limitPer", method.limit.per.count());
   else
     update.remove("limit").remove("limitPer");
-  update.when(store::exists(kPartition));
+  // Somebody else may have changed it since: what was verified there is not verified here.
+  update.when(store::equals("type", name_of(before.kind)) &&
+              store::equals("destination", before.destination));
   return update;
 }
 
@@ -508,7 +513,7 @@ store::Update tries_update(const std::string& table, const Attempt& attempt, siz
 
 store::Update undelivered_update(const std::string& table, const Attempt& attempt) {
   auto update = tries_update(table, attempt, attempt.tries.size());
-  update.when(store::equals(kState, name_of(AttemptState::sent)));
+  update.remove("progress").when(store::equals(kState, name_of(AttemptState::sent)));
   return update;
 }
 
@@ -516,7 +521,7 @@ store::Update finish_update(const std::string& table, const Attempt& attempt, si
   auto update = tries_update(table, attempt, known);
   update.set("finished", attempt.finished);
   if (!attempt.detail.empty()) update.set("detail", attempt.detail);
-  if (!attempt.text.empty()) update.set("text", attempt.text);
+  if (!attempt.text.empty()) update.set("text", attempt.text).set("language", attempt.language);
   if (attempt.simulated)
     update.set(kFirstPartition, kSimulatorList).set(kFirstSort, sortable_time(attempt.started));
   return update;

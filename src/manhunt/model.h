@@ -200,6 +200,7 @@ struct Attempt {
   std::string code;        // by which a text can be answered
   std::string subject;     // of an email
   std::string text;        // what is said
+  std::string language;    // in which it is
   std::vector<Try> tries;
   std::string progress;      // what the provider last said of it: "ringing", "delivered", …
   std::string answer;        // "accept", "decline"; empty: none
@@ -209,6 +210,10 @@ struct Attempt {
 
   // Nothing more is to be done for it. What is `bundled` waits for its bundle.
   bool is_over() const { return state != AttemptState::sending && state != AttemptState::bundled; }
+  // Its last try has reached nobody, and another is to be made.
+  bool waits_for_next_try() const {
+    return state == AttemptState::sending && !tries.empty() && tries.back().outcome == Outcome::failed;
+  }
   // When the person was last asked, or will be.
   int64_t asked() const;
 };
@@ -263,7 +268,7 @@ struct FullSearch {
 store::Condition is_active();
 // And whether that contact goes on being asked.
 store::Condition is_asked(const std::string& contact);
-store::Update method_update(const std::string& table, const Method& method, bool elsewhere);
+store::Update method_update(const std::string& table, const Method& method, const Method& before);
 store::Update end_update(const std::string& table, const Search& search, Status status,
                          const Resolution& resolution, TimePoint now);
 // Only what is not there.
@@ -272,7 +277,8 @@ store::Update decline_update(const std::string& table, const std::string& search
 // Both only where `known` tries were made so far: whoever has lost its claim to somebody else changes
 // nothing.
 store::Update tries_update(const std::string& table, const Attempt& attempt, size_t known);
-// Of one that was sent, and of which its provider said later that it did not arrive.
+// Of one that was sent, and of which its provider said later that it did not arrive: what it said of it is
+// not said of the next try.
 store::Update undelivered_update(const std::string& table, const Attempt& attempt);
 store::Update finish_update(const std::string& table, const Attempt& attempt, size_t known);
 store::Update answer_update(const std::string& table, const Attempt& attempt);

@@ -89,6 +89,8 @@ awaitable<void> Runner::handle(std::span<const store::StreamRecord> records) {
       works.push_back(settle(search->id));
     else if (before && search->status == Status::active && search->declined.size() > before->declined.size())
       works.push_back(hurry(search->id));
+    else if (before && search->raising && !before->raising)
+      works.push_back(finish_raising(search->id));
   }
   co_await store::do_together(std::move(works));
 }
@@ -117,7 +119,11 @@ Async<void> Runner::begin_of_others(const Search& search) {
         co_await parts_.searches.end(search.id, Status::canceled, {.how = "maintenance", .detail = window}));
     co_return store::Result<void>();
   }
-  co_return co_await begin_step(search, {}, time_at(search.created));
+  TABELLA_CO_TRY(co_await begin_step(search, {}, time_at(search.created)));
+  // Where it has ended meanwhile its list may have come too late for that.
+  TABELLA_CO_ASSIGN(const auto full, co_await parts_.searches.find_full(search.id));
+  if (full && full->search.status != Status::active) TABELLA_CO_TRY(co_await unlist(*full));
+  co_return store::Result<void>();
 }
 
 Async<void> Runner::fail(const Search& search, const std::string& why) {
@@ -158,6 +164,20 @@ awaitable<void> Runner::hurry(std::string search) {
   if (!stepped) value_or_throw(co_await parts_.schedule.reschedule(end_timer(search), now));
 }
 
+// Whoever has begun it may have been killed.
+awaitable<void> Runner::finish_raising(std::string search) {
+  value_or_throw(co_await parts_.searches.finish_raising(std::move(search)));
+}
+
+Async<void> Runner::wait(const Firing& firing, const Search& search, TimePoint until) {
+  TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, until));
+  if (!search.low_urgency) co_return store::Result<void>();
+  TABELLA_CO_ASSIGN(const auto now_is, co_await parts_.searches.find(search.id));
+  if (now_is && !now_is->low_urgency)
+    TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now()));
+  co_return store::Result<void>();
+}
+
 awaitable<void> Runner::fire_step(const Firing& firing) {
   const auto parts = split(firing.timer.payload, '|');
   const auto id = parts.size() == 2 ? AttemptId::parse(parts[1]) : std::nullopt;
@@ -167,7 +187,7 @@ awaitable<void> Runner::fire_step(const Firing& firing) {
   if (id->step == 1 && id->round > 1) {
     const auto later = value_or_throw(co_await end_of_round(*full, id->round - 1));
     if (later) {
-      value_or_throw(co_await parts_.schedule.reschedule(firing.timer.id, *later));
+      value_or_throw(co_await wait(firing, full->search, *later));
       co_return;
     }
   }
@@ -238,6 +258,11 @@ Async<Runner::Loaded> Runner::load(const Due& due) {
   co_return loaded;
 }
 
+bool Runner::is_still_used(const Loaded& loaded, const Attempt& attempt, const Domain& domain) {
+  return loaded.method && is_used(*loaded.method, domain) &&
+         loaded.method->destination == attempt.destination;
+}
+
 Async<void> Runner::make_attempt(const Firing& firing, const Due& due) {
   TABELLA_CO_ASSIGN(auto loaded, co_await load(due));
   if (!loaded.search || !loaded.step || (loaded.attempt && loaded.attempt->is_over()))
@@ -255,23 +280,19 @@ Async<void> Runner::make_attempt(const Firing& firing, const Due& due) {
     if (!place) co_return store::Result<void>();
   }
   TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(search.domain));
+  const bool may_wait = !loaded.attempt || loaded.attempt->waits_for_next_try();
+  if (may_wait && search.low_urgency && loaded.contact) {
+    const auto now = parts_.clock.now();
+    const auto later = after_quiet_hours(*loaded.contact, now);
+    if (later > now) co_return co_await wait(firing, search, later);
+  }
   if (loaded.attempt) {
     auto attempt = std::move(*loaded.attempt);
+    if (attempt.waits_for_next_try() && !is_still_used(loaded, attempt, *domain))
+      co_return co_await parts_.sender.fail(std::move(attempt));
     TABELLA_CO_ASSIGN(const auto again, co_await parts_.sender.begin_again({&attempt, 1}));
     if (again > 0) TABELLA_CO_TRY(co_await send(firing, loaded, *domain, std::move(attempt)));
     co_return store::Result<void>();
-  }
-  if (search.low_urgency && loaded.contact) {
-    const auto now = parts_.clock.now();
-    const auto later = after_quiet_hours(*loaded.contact, now);
-    if (later > now) {
-      TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, later));
-      // It may have become urgent in the meantime.
-      TABELLA_CO_ASSIGN(const auto now_is, co_await parts_.searches.find(due.search));
-      if (now_is && !now_is->low_urgency)
-        TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, now));
-      co_return store::Result<void>();
-    }
   }
   TABELLA_CO_ASSIGN(auto attempt, co_await begin_attempt(firing, due, loaded, *domain));
   if (!attempt) co_return store::Result<void>();
@@ -333,6 +354,7 @@ Async<Attempt> Runner::draft_attempt(const Firing& firing, const Due& due, const
   attempt.detail = said.problem;
   if (attempt.kind == ChannelKind::email) attempt.subject = said.subject;
   attempt.text = said.text;
+  attempt.language = said.language;
   const auto first = parts_.sender.first_try(attempt.kind);
   if (!first) {
     attempt.state = AttemptState::failed;
@@ -381,14 +403,18 @@ awaitable<void> Runner::fire_undelivered(const Firing& firing) {
   const auto parts = split(firing.timer.payload, '|');
   const auto id = parts.size() == 4 ? AttemptId::parse(parts[1]) : std::nullopt;
   if (!id) co_return log::error("a timer of manhunt names no attempt: {}", firing.timer.payload);
-  auto attempt = value_or_throw(co_await parts_.searches.find_attempt(std::string(parts[0]), *id));
-  // One that came in a bundle is answered, and fails, with the others.
-  if (!attempt || attempt->tries.empty() || !attempt->bundle.empty()) co_return;
+  const auto attempt = value_or_throw(co_await parts_.searches.find_attempt(std::string(parts[0]), *id));
+  if (!attempt) co_return;
   // Its provider may have been faster than we were with writing down that it took it.
-  if (!attempt->is_over() && firing.attempt < kWaitForAnswer)
+  if (!attempt->is_over() && !attempt->waits_for_next_try() && firing.attempt < kWaitForAnswer)
     throw std::runtime_error("the attempt is still under way");
-  if (attempt->state != AttemptState::sent || attempt->tries.back().reference != parts[3]) co_return;
-  value_or_throw(co_await try_next(firing, std::move(*attempt), std::string(parts[2])));
+  std::vector<Attempt> lost{*attempt};
+  if (!attempt->bundle.empty()) lost = value_or_throw(co_await parts_.searches.sent_in(attempt->bundle));
+  for (auto& one : lost) {
+    const bool is_lost = one.state == AttemptState::sent && one.tries.back().reference == parts[3];
+    if (is_lost) value_or_throw(co_await try_next(firing, std::move(one), std::string(parts[2])));
+  }
+  if (!attempt->bundle.empty()) value_or_throw(co_await parts_.bundles.expect(*attempt));
 }
 
 Async<void> Runner::try_next(const Firing& firing, Attempt attempt, const std::string& why) {
@@ -398,7 +424,7 @@ Async<void> Runner::try_next(const Firing& firing, Attempt attempt, const std::s
   attempt.state = AttemptState::sending;
   Plan plan;
   plan.writes.push_back(undelivered_update(table_, attempt));
-  plan.set(parts_.schedule, attempt_timer(attempt, firing.timer.at));
+  if (attempt.bundle.empty()) plan.set(parts_.schedule, attempt_timer(attempt, firing.timer.at));
   const auto made =
       co_await parts_.store.transact_write_items({.writes = std::move(plan.writes), .token = make_uuid()});
   if (made) plan.were_made(parts_.schedule);
@@ -413,10 +439,7 @@ Async<void> Runner::check_end(const Firing& firing, const std::string& id) {
   const bool declined = all_declined(*full);
   TABELLA_CO_ASSIGN(const auto later,
                     co_await end_of_round(*full, static_cast<int>(full->search.repeat) + 1));
-  if (later) {
-    TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, *later));
-    co_return store::Result<void>();
-  }
+  if (later) co_return co_await wait(firing, full->search, *later);
   const bool nobody = std::ranges::all_of(full->steps, [](const Step& step) {
     return std::ranges::all_of(step.tracks, [](const Track& track) { return track.methods.empty(); });
   });

@@ -60,6 +60,7 @@ class Runner {
   store::Async<void> unlist(const FullSearch& full);
   // What was to come after a wait comes now, if all who were asked have declined.
   Task hurry(std::string search);
+  Task finish_raising(std::string search);
 
   Task fire_step(const schedule::Firing& firing);
   Task fire_attempt(const schedule::Firing& firing);
@@ -72,6 +73,7 @@ class Runner {
 
   store::Async<void> make_attempt(const schedule::Firing& firing, const Due& due);
   store::Async<Loaded> load(const Due& due);
+  static bool is_still_used(const Loaded& loaded, const Attempt& attempt, const Domain& domain);
   // Its row, before anything is sent. Nothing: there is nothing to send.
   store::Async<std::optional<Attempt>> begin_attempt(const schedule::Firing& firing, const Due& due,
                                                      const Loaded& loaded, const Domain& domain);
@@ -81,6 +83,8 @@ class Runner {
   store::Async<void> send(const schedule::Firing& firing, const Loaded& loaded, const Domain& domain,
                           Attempt attempt);
   store::Async<void> try_next(const schedule::Firing& firing, Attempt attempt, const std::string& why);
+  // Has the timer come again at that time, or as soon as the search has become urgent.
+  store::Async<void> wait(const schedule::Firing& firing, const Search& search, TimePoint until);
   store::Async<void> check_end(const schedule::Firing& firing, const std::string& search);
 
   const Parts parts_;

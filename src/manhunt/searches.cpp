@@ -138,8 +138,10 @@ Async<Opened> Searches::open(OpenRequest request) {
         // `list` is made of what the caller names: it may be another's.
         if (found && !have_one_target(*found, search)) co_return no_such_contact(search.contact);
         if (found && is_open(*found)) {
-          if ((found->low_urgency || found->raising) && !search.low_urgency)
-            TABELLA_CO_TRY(co_await raise(*found));
+          if ((found->low_urgency || found->raising) && !search.low_urgency) {
+            TABELLA_CO_TRY(co_await raise(found->id));
+            found->low_urgency = false;
+          }
           co_return Opened{.search = std::move(*found), .fresh = false};
         }
       }
@@ -184,14 +186,17 @@ Async<void> Searches::adopt(const Search& search) {
   co_return store::Result<void>();
 }
 
-// Attempts that were put off until the end of somebody's quiet hours are made when they would have been, and
-// with them what was put off behind them: bundles, the next round, the end.
-Async<void> Searches::raise(const Search& search) {
-  store::Update urgent(table_, search_key(search.id));
+Async<void> Searches::raise(const std::string& search) {
+  store::Update urgent(table_, search_key(search));
   urgent.remove("lowUrgency").set("raising", true).when(is_active());
   TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(std::move(urgent))));
-  TABELLA_CO_ASSIGN(const auto full, co_await find_full(search.id));
-  if (!full) co_return store::Result<void>();
+  co_return co_await finish_raising(search);
+}
+
+// With attempts that were put off comes what was put off behind them: bundles, the next round, the end.
+Async<void> Searches::finish_raising(std::string search) {
+  TABELLA_CO_ASSIGN(const auto full, co_await find_full(search));
+  if (!full || !full->search.raising) co_return store::Result<void>();
   const auto now = parts_.clock.now();
   for (const auto& step : full->steps) {
     AttemptId id{.round = step.round, .step = step.number, .track = 0};
@@ -202,13 +207,15 @@ Async<void> Searches::raise(const Search& search) {
         const auto made = std::ranges::find(full->attempts, id, &Attempt::id);
         if (made != full->attempts.end()) {
           at = time_at(made->started);
-          if (made->state == AttemptState::bundled)
+          if (made->waits_for_next_try())
+            TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(attempt_timer(*made, now).id, now));
+          if (!made->bundle.empty() && !made->is_over())
             TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(
                 bundle_timer(made->bundle), std::max(time_at(made->bundle_due), now)));
           continue;
         }
         at += track.methods[static_cast<size_t>(id.number) - 1].delay;
-        TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(attempt_timer(search.id, id, track, at).id,
+        TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(attempt_timer(search, id, track, at).id,
                                                                    std::max(at, now)));
         break;
       }
@@ -216,8 +223,8 @@ Async<void> Searches::raise(const Search& search) {
   }
   // Whoever handles these finds out when it is time.
   const auto next = next_of(*full);
-  if (next.step == 1) TABELLA_CO_TRY(co_await bring_forward(search.id, next, now));
-  store::Update raised(table_, search_key(search.id));
+  if (next.step == 1) TABELLA_CO_TRY(co_await bring_forward(search, next, now));
+  store::Update raised(table_, search_key(search));
   raised.remove("raising").when(store::exists(kPartition));
   TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(std::move(raised))));
   co_return store::Result<void>();
@@ -397,7 +404,6 @@ Async<std::optional<Ended>> Searches::answer_one(std::string id, Answer answer, 
       {.how = answer.how, .by = answer.by, .attempt = answer.attempt ? answer.attempt->text() : ""});
 }
 
-// Attempts of a bundle that have come with it; others may wait for the next message.
 Async<std::vector<Attempt>> Searches::sent_in(const std::string& bundle) {
   TABELLA_CO_ASSIGN(
       const auto rows,
@@ -479,10 +485,11 @@ Async<void> Searches::note_progress(std::string search, AttemptId attempt, std::
 
 Async<void> Searches::note_undelivered(std::string search, AttemptId attempt, std::string reference,
                                        std::string why) {
-  return parts_.schedule.put({.id = fmt::format("manhunt|{}|{}|undelivered", search, attempt.text()),
-                              .kind = kUndeliveredTimer,
-                              .at = parts_.clock.now(),
-                              .payload = fmt::format("{}|{}|{}|{}", search, attempt.text(), why, reference)});
+  return parts_.schedule.put(
+      {.id = fmt::format("manhunt|{}|{}|undelivered|{}", search, attempt.text(), reference),
+       .kind = kUndeliveredTimer,
+       .at = parts_.clock.now(),
+       .payload = fmt::format("{}|{}|{}|{}", search, attempt.text(), why, reference)});
 }
 
 Async<void> Searches::resolve(std::string list, std::string key, std::string by) {

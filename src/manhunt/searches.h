@@ -109,6 +109,12 @@ class Searches {
   store::Async<void> note_undelivered(std::string search, AttemptId attempt, std::string reference,
                                       std::string why);
 
+  // Attempts of a bundle that have come with it; others may wait for the next message.
+  store::Async<std::vector<Attempt>> sent_in(const std::string& bundle);
+  // Of one that has become urgent: what was put off until the end of quiet hours is made when it would have
+  // been.
+  store::Async<void> finish_raising(std::string search);
+
   const std::string& table() const { return table_; }
 
  private:
@@ -119,11 +125,10 @@ class Searches {
   store::Async<std::optional<std::string>> search_of_key(const std::string& list, const std::string& key);
   store::Async<void> free_key(const std::string& list, const std::string& key, const std::string& search);
   // Opened again as urgent, what was not is urgent from now on.
-  store::Async<void> raise(const Search& search);
+  store::Async<void> raise(const std::string& search);
   store::Async<void> bring_forward(const std::string& search, AttemptId next, TimePoint at);
   store::Async<std::optional<Ended>> end(const Search& search, Status status, const Resolution& resolution);
   store::Async<std::optional<Ended>> answer_one(std::string id, Answer answer, std::string contact);
-  store::Async<std::vector<Attempt>> sent_in(const std::string& bundle);
   store::Async<bool> answer_bundle(const std::string& bundle, const std::string& contact,
                                    const Answer& answer);
   store::Async<std::optional<Ended>> decline(const Search& search, const std::string& contact);

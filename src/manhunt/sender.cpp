@@ -244,7 +244,7 @@ Message Sender::message_of(const Occasion& occasion, const Attempt& attempt) con
           .kind = attempt.kind,
           .destination = attempt.destination,
           .contact_name = attempt.contact_name,
-          .language = language_of(occasion.contact, occasion.search, occasion.domain),
+          .language = attempt.language,
           .subject = attempt.subject.empty() ? subject_of(attempt.text) : attempt.subject,
           .text = attempt.text,
           .link = occasion.link,

@@ -102,7 +102,10 @@ class TimelineMaker {
                                                           : std::string(),
                                    .made = made,
                                    .bundled = bundled});
-      last = std::max({last, at, bundled.value_or(at), made ? asked(*made) : at});
+      auto asked_at = made ? asked(*made) : at;
+      if (made && can_wait && made->waits_for_next_try())
+        asked_at = after_quiet_hours(contact->second.contact, asked_at);
+      last = std::max({last, at, bundled.value_or(at), asked_at});
     }
     return last;
   }

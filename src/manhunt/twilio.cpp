@@ -41,13 +41,17 @@ std::string cut(std::string_view text, size_t most) {
   return std::string(utf8_front(text, most - kMore.size())).append(kMore);
 }
 
-std::string spoken_language(std::string_view language) {
-  const auto base = lower(language.substr(0, 2));
-  if (base == "de") return "de-DE";
-  if (base == "es") return "es-ES";
-  if (base == "fr") return "fr-FR";
-  if (base == "it") return "it-IT";
-  return "en-US";
+// What it documents that it speaks; of a language's several, first the one for whoever names none.
+constexpr std::string_view kSpoken[] = {"en-US", "en-AU", "en-CA", "en-GB", "en-IN", "ca-ES", "da-DK",
+                                        "de-DE", "es-ES", "es-MX", "fi-FI", "fr-FR", "fr-CA", "it-IT",
+                                        "ja-JP", "ko-KR", "nb-NO", "nl-NL", "pl-PL", "pt-PT", "pt-BR",
+                                        "ru-RU", "sv-SE", "zh-CN", "zh-HK", "zh-TW"};
+
+std::string_view spoken_language(std::string_view language) {
+  const auto wanted = lower(language);
+  const auto* found = std::ranges::find(kSpoken, wanted, [](auto each) { return lower(each); });
+  if (found == std::end(kSpoken)) found = std::ranges::find(kSpoken, base_language(wanted), base_language);
+  return found == std::end(kSpoken) ? kSpoken[0] : *found;
 }
 
 std::string say_tag(std::string_view text, std::string_view language) {
@@ -87,12 +91,12 @@ std::string call_twiml(const Message& message, std::string_view action) {
   const auto said = say_tag(text, message.language);
   if (message.search.empty()) return fmt::format("<Response>{}</Response>", said);
   const auto& words = phrases(message.language);
+  const auto ours = language_of_words(message.language);
   return fmt::format(
       "<Response><Gather input=\"dtmf\" numDigits=\"1\" timeout=\"10\" method=\"POST\" "
       "action=\"{}\">{}{}</Gather>{}"
       "</Response>",
-      xml_text(action), said, say_tag(words.press, message.language),
-      say_tag(words.no_answer, message.language));
+      xml_text(action), said, say_tag(words.press, ours), say_tag(words.no_answer, ours));
 }
 
 std::string say_twiml(std::string_view text, std::string_view language) {

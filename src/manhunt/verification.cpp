@@ -39,7 +39,7 @@ Message alone(const Domain& domain, const Contact& contact, const Method& method
           .kind = method.kind,
           .destination = method.destination,
           .contact_name = contact.name,
-          .language = language_of(contact, Search{}, domain),
+          .language = language_of_words(language_of(contact, Search{}, domain)),
           .subject = said,
           .text = said};
 }

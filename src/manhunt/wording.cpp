@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -74,18 +76,20 @@ constexpr std::array<OwnWords, 5> kWords{{
 }};
 
 const OwnWords& words_of(std::string_view language) {
-  const auto* const found = std::ranges::find(kWords, lower(language.substr(0, 2)), &OwnWords::language);
+  const auto* const found = std::ranges::find(kWords, lower(base_language(language)), &OwnWords::language);
   return found == kWords.end() ? kWords.front() : *found;
 }
 
-// The domain's own template; nothing: it has none.
-const Wording* own_wording(const Domain& domain, ChannelKind kind, std::string_view language) {
-  const auto base = language.substr(0, language.find('-'));
+// The domain's own template, and the language it is in. Nothing: it has none.
+std::optional<std::pair<const Wording*, std::string>> own_wording(const Domain& domain, ChannelKind kind,
+                                                                  std::string_view language) {
+  const auto base = base_language(language);
   for (const auto& each : {language, base, std::string_view(domain.language), std::string_view("en")}) {
     const auto found = domain.wordings.find(fmt::format("{}#{}", name_of(kind), each));
-    if (found != domain.wordings.end()) return &found->second;
+    if (found != domain.wordings.end())
+      return std::pair(&found->second, std::string(each == base ? language : each));
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::string data_of(const Occasion& occasion) {
@@ -128,9 +132,10 @@ std::string render(const std::string& text, JsonValue data, size_t most, Said& s
   return std::move(rendered.text);
 }
 
-// Ours, where the domain has no template.
+// By our own words, where the domain has no template.
 void say_as_usual(const Occasion& occasion, std::string_view summary, Said& said) {
   const auto& words = words_of(said.language);
+  said.language = language_of_words(said.language);
   const auto& title = occasion.domain.title;
   // What it can be answered by stands behind the summary, and must not be cut off.
   if (occasion.kind == ChannelKind::text) summary = utf8_front(summary, kMostSummaryOfText);
@@ -158,8 +163,15 @@ std::string language_of(const Contact& contact, const Search& search, const Doma
   return "en";
 }
 
+std::string_view base_language(std::string_view language) { return language.substr(0, language.find('-')); }
+
 std::string subject_of(std::string_view text) {
   return printable(utf8_front(text.substr(0, text.find('\n')), kMostSubject));
+}
+
+std::string language_of_words(std::string_view language) {
+  const auto ours = words_of(language).language;
+  return std::string(lower(base_language(language)) == ours ? language : ours);
 }
 
 const Phrases& phrases(std::string_view language) { return words_of(language).phrases; }
@@ -186,15 +198,18 @@ std::string problem_with_template(std::string_view text) {
 
 Said say(const Occasion& occasion) {
   Said said{.language = language_of(occasion.contact, occasion.search, occasion.domain)};
-  const auto* own = own_wording(occasion.domain, occasion.kind, said.language);
-  if (own) {
+  const auto asked_in = said.language;
+  if (const auto own = own_wording(occasion.domain, occasion.kind, said.language)) {
+    const auto& [wording, language] = *own;
     const auto json = data_of(occasion);
     JsonDocument document;
     const auto data = document.parse(json);
-    said.subject = printable(render(own->subject, *data, kMostSubject, said));
-    said.text = render(own->text, *data, kMostText, said);
+    said.subject = printable(render(wording->subject, *data, kMostSubject, said));
+    said.text = render(wording->text, *data, kMostText, said);
+    said.language = language;
   }
   if (said.text.empty()) {
+    said.language = asked_in;
     auto summary = summary_of(occasion.search);
     if (summary.empty()) summary = words_of(said.language).asked_for;
     say_as_usual(occasion, summary, said);

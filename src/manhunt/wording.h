@@ -40,6 +40,12 @@ std::string subject_of(std::string_view text);
 // Several searches at once, by their own texts.
 Said say_bundle(const Occasion& first, const std::vector<std::string>& summaries);
 
+// Of "de-AT": "de".
+std::string_view base_language(std::string_view language);
+
+// The language of our own words for somebody who speaks that: the same, or English.
+std::string language_of_words(std::string_view language);
+
 // In a language: "Press 1 to accept, 2 to decline.", and what is answered to that.
 struct Phrases {
   std::string_view press;

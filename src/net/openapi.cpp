@@ -1,6 +1,7 @@
 #include "net/openapi.h"
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -53,7 +54,7 @@ void write_operation(JsonObjectWriter& path, const Route& route) {
   write_parameters(operation, route);
   if (!route.body.empty()) {
     JsonObjectWriter body(operation.key("requestBody"));
-    body.boolean("required", true);
+    body.boolean("required", !route.body_is_optional);
     const bool json = route.body.starts_with('{') || route.body.starts_with('[');
     write_content(body, json ? "application/json" : "application/x-www-form-urlencoded", route.body);
   }
@@ -70,6 +71,18 @@ void write_operation(JsonObjectWriter& path, const Route& route) {
     JsonArrayWriter scopes(one.key(scheme));
     append_json_string(scopes.element(), route.scope);
   }
+  for (const auto& headers : route.own_credentials) {
+    JsonObjectWriter one(security.element());
+    for (const auto& header : headers) JsonArrayWriter{one.key(header)};
+  }
+}
+
+std::set<std::string> own_headers(const std::vector<const Route*>& routes) {
+  std::set<std::string> headers;
+  for (const auto* route : routes)
+    for (const auto& credential : route->own_credentials)
+      headers.insert(credential.begin(), credential.end());
+  return headers;
 }
 
 void write_scheme(JsonObjectWriter& schemes, std::string_view name,
@@ -109,6 +122,8 @@ std::string openapi(const Router& router, std::string_view web_path, std::string
     write_scheme(schemes, "token", {{"type", "http"}, {"scheme", "bearer"}});
     write_scheme(schemes, "user", {{"type", "http"}, {"scheme", "basic"}});
     write_scheme(schemes, "session", {{"type", "apiKey"}, {"in", "cookie"}, {"name", "tabella_session"}});
+    for (const auto& header : own_headers(router.routes()))
+      write_scheme(schemes, header, {{"type", "apiKey"}, {"in", "header"}, {"name", header}});
   }
   return json;
 }

@@ -144,7 +144,7 @@ awaitable<bool> Router::admit(Call& call, const Entry* entry) {
   if (entry && entry->route.scope == kAnybody) co_return true;
   if (!gate_) co_return true;
   auto admitted = co_await gate_->admit(call.request);
-  const bool handler_decides = entry && entry->route.own_credentials;
+  const bool handler_decides = entry && !entry->route.own_credentials.empty();
   if (auto* refusal = std::get_if<Refusal>(&admitted)) {
     if (handler_decides)
       call.not_admitted = std::move(*refusal);

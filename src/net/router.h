@@ -40,12 +40,13 @@ struct Route {
 
   std::vector<Parameter> query = {};
   std::string body = {};  // what is to be sent, as an example; empty: nothing
+  bool body_is_optional = false;
   std::string answer = "application/json";
   size_t max_body = 1u << 20;
   bool at_root = false;  // also without --web-path before it
-  // It has credentials of its own beside those of the gate: the handler decides, also of who was refused
-  // (Call::not_admitted), and of who lacks the scope.
-  bool own_credentials = false;
+  // It has credentials of its own beside those of the gate, each one header or several: the handler decides,
+  // also of who was refused (Call::not_admitted), and of who lacks the scope.
+  std::vector<std::vector<std::string>> own_credentials = {};
 };
 
 // Who may come in. Asked once for each request that is not for anybody. Thread-safe.

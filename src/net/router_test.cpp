@@ -236,5 +236,23 @@ TEST(OpenApi, ListsEveryRoute) {
   EXPECT_TRUE(path->find("post")->find("responses"));
 }
 
+TEST(OpenApi, SaysByWhatOneMayComeIn) {
+  Router router({});
+  auto added = route("GET", "/a");
+  added.own_credentials = {{"X-Key"}, {"X-User", "X-Proof"}};
+  router.add(std::move(added));
+  const auto text = openapi(router, "", "1.0");
+  JsonDocument document;
+  const auto json = document.parse(text);
+  ASSERT_TRUE(json) << text;
+  EXPECT_NE(text.find(R"({"X-Key":[]},{"X-User":[],"X-Proof":[]})"), std::string::npos) << text;
+  for (const auto* header : {"X-Key", "X-User", "X-Proof"}) {
+    const auto scheme = json->find("components")->find("securitySchemes")->find(header);
+    ASSERT_TRUE(scheme) << header;
+    EXPECT_EQ(scheme->text("in"), "header");
+    EXPECT_EQ(scheme->text("name"), header);
+  }
+}
+
 }  // namespace
 }  // namespace tabella::net

@@ -189,7 +189,8 @@ void Api::add_stepping_in(Routes& routes) {
               .path = "/outbox/pauses/{destination}",
               .scope = "outbox:write",
               .summary = "Sends nothing to a domain until it is resumed; *: to nobody",
-              .body = R"({"reason": "their server is down"})"},
+              .body = R"({"reason": "their server is down"})",
+              .body_is_optional = true},
              &Api::pause);
   routes.add({"DELETE", "/outbox/pauses/{destination}", "outbox:write", "Resumes a destination"},
              &Api::resume);

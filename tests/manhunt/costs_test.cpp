@@ -1,5 +1,6 @@
-// The nine queries of the source's table, each one Query on one partition, and what an attempt costs;
-// docs/manhunt.md, "The table", has the same numbers. And that what comes twice is done once.
+// The nine queries of the source's table, each one Query on one partition, and what opening, listing and
+// ending cost (an attempt: searches_test.cpp); docs/manhunt.md, "The table", has the same numbers. And that
+// what comes twice is done once.
 #include "manhunt/manhunt_fixture.h"
 
 namespace tabella::manhunt {
@@ -61,6 +62,34 @@ TEST_F(ManhuntFixture, OpeningIsOneWriteAndEndingIsOne) {
             std::pair(1, 1));
   EXPECT_FALSE(run(searches_.answer(search.id, {.how = "api"})).value()->won) << "it has ended";
   EXPECT_EQ(run(searches_.find(search.id)).value()->status, Status::canceled);
+}
+
+TEST_F(ManhuntFixture, OpeningByAKeyIsAReadOrTwoMore) {
+  run(domains_.find("shop")).value();
+  const OpenRequest request{.domain = "shop", .contact = "cann", .key = "disk"};
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(searches_.open(request)).value().fresh); }), std::pair(2, 1));
+  EXPECT_EQ(requests_of([&] { EXPECT_FALSE(run(searches_.open(request)).value().fresh); }), std::pair(2, 0));
+}
+
+TEST_F(ManhuntFixture, OpeningByAPolicyIsAReadForEachContactOfItsFirstStep) {
+  FullContact bob{.contact = {.id = "cbob", .domain = "shop", .name = "Bob"}};
+  EXPECT_TRUE(run(contacts_.create(bob)));
+  Policy policy;
+  policy.steps.push_back(
+      {.targets = {{.contact = "cann"}, {.contact = "cbob"}}, .wait = std::chrono::minutes(5)});
+  policy.steps.push_back({.targets = {{.contact = "cann"}}, .wait = std::chrono::minutes(5)});
+  EXPECT_TRUE(run(domains_.put_policy("shop", "all", policy)));
+  run(domains_.find("shop")).value();
+  EXPECT_EQ(requests_of([&] { run(searches_.open({.domain = "shop", .policy = "all"})).value(); }),
+            std::pair(2, 1));
+}
+
+TEST_F(ManhuntFixture, AListOfADomainIsAQueryAndAReadForEachTwentyFive) {
+  for (int i = 0; i < 30; ++i) open();
+  EXPECT_EQ(requests_of([&] {
+              EXPECT_EQ(run(searches_.list({.list = domain_list("shop")})).value().searches.size(), 30u);
+            }),
+            std::pair(3, 0));
 }
 
 TEST_F(ManhuntFixture, RecordsThatComeTwiceStartASearchOfAnotherProgramOnce) {

@@ -23,15 +23,19 @@ using test::run;
 // Takes everything, and remembers it.
 class Recorder final : public Provider {
  public:
-  std::string_view name() const override { return "recorder"; }
+  explicit Recorder(std::string name) : name_(std::move(name)) {}
+  std::string_view name() const override { return name_; }
   bool serves(ChannelKind) const override { return true; }
   boost::asio::awaitable<Sent> send(const Message& message) override {
     sent.push_back(message.id);
     last_link = message.link;
-    co_return Sent{};
+    co_return Sent{.reference = message.id};
   }
   std::vector<std::string> sent;
   std::string last_link;
+
+ private:
+  const std::string name_;
 };
 
 class ManhuntFixture : public testing::Test {
@@ -39,9 +43,8 @@ class ManhuntFixture : public testing::Test {
   ManhuntFixture() {
     EXPECT_TRUE(run(store::prepare_tables(engine_, {plan_manhunt_table("manhunt"), schedule::plan("timers")},
                                           store::Missing::create)));
-    auto recorder = std::make_unique<Recorder>();
-    recorder_ = recorder.get();
-    providers_.push_back(std::move(recorder));
+    recorder_ = add_recorder("recorder");
+    second_ = add_recorder("second");
     FullContact ann{.contact = {.id = "cann", .domain = "shop", .name = "Ann"}};
     for (int i = 0; i < 3; ++i)
       ann.methods.push_back({.id = fmt::format("m{}", i),
@@ -50,6 +53,13 @@ class ManhuntFixture : public testing::Test {
                              .destination = "+390612345678",
                              .order = i});
     EXPECT_TRUE(run(contacts_.create(ann)));
+  }
+
+  Recorder* add_recorder(const std::string& name) {
+    auto recorder = std::make_unique<Recorder>(name);
+    auto* const added = recorder.get();
+    providers_.push_back(std::move(recorder));
+    return added;
   }
 
   // How many reads and writes the call makes.
@@ -75,7 +85,9 @@ class ManhuntFixture : public testing::Test {
   }
 
   void handle(const Search& search) {
-    const store::StreamRecord record{.event = store::StreamEvent::insert, .new_image = to_item(search)};
+    handle({.event = store::StreamEvent::insert, .new_image = to_item(search)});
+  }
+  void handle(const store::StreamRecord& record) {
     const std::vector<store::StreamRecord> records{record};
     run([](Runner& runner, const std::vector<store::StreamRecord>& all) -> store::Async<void> {
       co_await runner.handle(all);
@@ -97,6 +109,7 @@ class ManhuntFixture : public testing::Test {
   Contacts contacts_{store_, "manhunt"};
   Providers providers_;
   Recorder* recorder_ = nullptr;
+  Recorder* second_ = nullptr;  // is asked where the first could not deliver
   Sender sender_{store_, clock_, providers_, {.base = "http://here"}, "manhunt"};
   Searches searches_{
       {.store = store_, .clock = clock_, .schedule = schedule_, .domains = domains_, .contacts = contacts_},

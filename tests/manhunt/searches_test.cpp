@@ -9,6 +9,7 @@
 #include "base/time_text.h"
 #include "manhunt/links.h"
 #include "manhunt/manhunt_fixture.h"
+#include "manhunt/timeline.h"
 
 namespace tabella::manhunt {
 namespace {
@@ -49,6 +50,13 @@ class SearchesTest : public ManhuntFixture {
     until([&] { return full(search).search.status == Status::failed; });
   }
 
+  // The provider took what was sent for it, and says now that it did not arrive.
+  void lose(const Search& search) {
+    const auto attempt = full(search).attempts.at(0);
+    EXPECT_TRUE(
+        run(searches_.note_undelivered(search.id, attempt.id, attempt.tries.back().reference, "lost")));
+  }
+
   FullSearch full(const Search& search) { return run(searches_.find_full(search.id)).value().value(); }
   Search open(OpenRequest request) {
     request.domain = "shop";
@@ -74,6 +82,20 @@ class SearchesTest : public ManhuntFixture {
  private:
   boost::asio::io_context context_{1};
 };
+
+TEST_F(SearchesTest, AnAttemptIsOneReadAndTwoWrites) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {milliseconds(500), minutes(1)});
+  open({.contact = "cbob"});
+  look();
+  int reads = 0, writes = 0;
+  store_.decide([&](test::FaultyStore::Call made) {
+    ++(made.writes ? writes : reads);
+    return test::Fault::none;
+  });
+  asked_at("2026-11-18T09:00:00.500Z", 1);
+  EXPECT_EQ(std::pair(reads, writes), std::pair(1, 2)) << "and those of its timer";
+}
 
 constexpr DailyWindow kNight{.from = 22 * 60, .to = 7 * 60};
 
@@ -157,6 +179,130 @@ TEST_F(SearchesTest, TheLinkOfABundleIsGoodForAsLongAsAnyOther) {
   const auto token = parse_link_token(link.substr(link.find(kLinkPath) + kLinkPath.size()));
   ASSERT_TRUE(token);
   EXPECT_GE(token->expires, parse_time("2026-11-19T09:15:00Z").value());
+}
+
+TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainInTheNight) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight);
+  const auto search = open({.contact = "cbob", .key = "disk", .low_urgency = true, .wait = minutes(20)});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  move_to("2026-11-18T22:01:00Z");
+  lose(search);
+  move_to("2026-11-19T06:59:59Z");
+  EXPECT_EQ(second_->sent.size(), 0u);
+  EXPECT_EQ(full(search).search.status, Status::active);
+  move_to("2026-11-19T07:00:00Z");
+  until([&] { return second_->sent.size() == 1; });
+  move_to("2026-11-19T07:19:59Z");
+  fails_at(search, "2026-11-19T07:20:02Z");
+}
+
+TEST_F(SearchesTest, WhatDidNotArriveIsSentAgainInTheNightOnceItIsUrgent) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight);
+  const auto search = open({.contact = "cbob", .key = "disk", .low_urgency = true, .wait = minutes(20)});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  move_to("2026-11-18T22:01:00Z");
+  lose(search);
+  look();
+  EXPECT_EQ(second_->sent.size(), 0u);
+  EXPECT_FALSE(open({.contact = "cbob", .key = "disk"}).low_urgency);
+  until([&] { return second_->sent.size() == 1; });
+}
+
+TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainByAMethodThatWasRemoved) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)});
+  const auto search = open({.contact = "cbob"});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  EXPECT_TRUE(run(contacts_.remove_method("cbob", "mcbob0")).value());
+  lose(search);
+  until([&] { return full(search).attempts.at(0).state == AttemptState::failed; });
+  EXPECT_EQ(second_->sent.size(), 0u);
+}
+
+TEST_F(SearchesTest, ABundleThatDidNotArriveIsSentByTheNext) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  const std::vector searches{open({.contact = "cbob"}), open({.contact = "cbob"})};
+  look();
+  asked_at("2026-11-18T09:15:01Z", 2);
+  lose(searches[0]);
+  until([&] { return second_->sent.size() == 1; });
+  for (const auto& search : searches) {
+    until([&] { return full(search).attempts.at(0).state == AttemptState::sent; });
+    EXPECT_EQ(full(search).attempts.at(0).tries.size(), 2u);
+    EXPECT_EQ(full(search).attempts.at(0).progress, "");
+  }
+  look();
+  EXPECT_EQ(second_->sent.size(), 1u);
+}
+
+TEST_F(SearchesTest, WhatIsUrgentDoesNotWaitBehindABundleThatIsNot) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  open({.contact = "cbob", .low_urgency = true});
+  look();
+  const auto urgent = open({.contact = "cbob"});
+  // Counted in time, and written down late.
+  bool refused = false;
+  store_.decide([&](test::FaultyStore::Call call) {
+    if (!call.writes || call.number != 2) return test::Fault::none;
+    refused = true;
+    return test::Fault::refuse;
+  });
+  until([&] { return refused; });
+  asked_at("2026-11-18T22:00:01Z", 1);
+  store_.decide({});
+  move_to("2026-11-18T22:01:00Z");
+  until([&] { return !full(urgent).attempts.empty(); });
+  EXPECT_EQ(full(urgent).attempts.at(0).state, AttemptState::bundled);
+  asked_at("2026-11-18T22:01:10Z", 2);
+}
+
+TEST_F(SearchesTest, WhoIsKilledWhileASearchBecomesUrgentIsFollowedByTheStream) {
+  move_to("2026-11-18T23:00:00Z");
+  contact("cbob", {minutes(0)}, kNight);
+  const auto search = open({.contact = "cbob", .low_urgency = true, .wait = minutes(5)});
+  asked_at("2026-11-18T23:00:01Z", 0);
+  const auto before = to_item(full(search).search);
+  store::Update urgent("manhunt", search_key(search.id));
+  urgent.remove("lowUrgency").set("raising", true);
+  EXPECT_TRUE(run(engine_.update_item(std::move(urgent))));
+  handle(
+      {.event = store::StreamEvent::modify, .old_image = before, .new_image = to_item(full(search).search)});
+  until([&] { return recorder_->sent.size() == 1; });
+  EXPECT_FALSE(full(search).search.raising);
+}
+
+TEST_F(SearchesTest, ATimelineSaysBeforehandWhenEachIsAsked) {
+  move_to("2026-11-18T21:40:00Z");
+  contact("cbob", {minutes(0), minutes(10), minutes(30)}, kNight);
+  contact("ccy", {minutes(0), minutes(3)});
+  policy("all",
+         {{.targets = {{.contact = "cbob"}}, .wait = minutes(5)},
+          {.targets = {{.contact = "ccy"}, {.contact = "cbob"}}, .wait = minutes(15)}},
+         1);
+  const auto search = open({.policy = "all", .low_urgency = true});
+  const auto domain = run(domains_.find("shop")).value();
+  const auto directory = run(load_contacts(contacts_, "shop", {"cbob", "ccy"})).value();
+  const auto planned = timeline_of(full(search), *domain, directory, clock_.now());
+  ASSERT_EQ(planned.entries.size(), 16u);
+  for (size_t i = 0; i < planned.entries.size(); ++i) {
+    const auto at = planned.entries[i].at;
+    const auto by_then = std::ranges::count_if(planned.entries, [&](const auto& e) { return e.at <= at; });
+    asked_at(time_text(at), static_cast<size_t>(by_then));
+  }
+  std::map<AttemptId, TimePoint> made;
+  for (const auto& attempt : full(search).attempts) made.emplace(attempt.id, time_at(attempt.started));
+  for (const auto& entry : planned.entries)
+    EXPECT_EQ(time_text(made.at(entry.id)), time_text(entry.at)) << entry.id.text();
+  move_to(time_text(planned.ends - milliseconds(1)));
+  fails_at(search, time_text(planned.ends));
 }
 
 TEST_F(SearchesTest, AnAttemptThatIsTriedAgainIsCountedOnce) {
