@@ -2,7 +2,8 @@
 // With --npm DIR it makes the package @tabella/inbox there, ready for `npm publish`.
 //
 // The packages are those beside it, or in the folder that NODE_MODULES names.
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -53,6 +54,10 @@ ${asCpp(script)};
 async function forNpm(folder) {
   mkdirSync(folder, { recursive: true });
   await esbuild.build({ ...common, format: 'esm', external: ['lit', 'lit/*'], outfile: join(folder, 'inbox.js') });
+  const types = { extends: join(here, 'tsconfig.json'), compilerOptions: { noEmit: false, emitDeclarationOnly: true, outDir: folder, rootDir: join(here, 'inbox'), paths: { lit: [join(modules, 'lit')], 'lit/*': [join(modules, 'lit/*')] } }, include: [join(here, 'inbox/*.ts')] };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(types));
+  execFileSync(process.execPath, [join(modules, 'typescript/bin/tsc'), '-p', folder], { stdio: 'inherit' });
+  unlinkSync(join(folder, 'tsconfig.json'));
   copyFileSync(join(here, 'inbox/package.json'), join(folder, 'package.json'));
   copyFileSync(join(here, 'inbox/README.md'), join(folder, 'README.md'));
 }

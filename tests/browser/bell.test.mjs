@@ -1,6 +1,7 @@
 // The bell in Chromium, against a real Tabella.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -521,6 +522,81 @@ test('a page draws its own rows, header and empty list', async () => {
   assert.equal(await page.evaluate(() => document.querySelectorAll('tabella-inbox em').length), 2)
 })
 
+test('a page has its own header, and the feed inline, with its own tabs', async () => {
+  await publish('one', { category: 'orders' })
+  await publish('two', { category: 'news' })
+  const categories = JSON.stringify([{ key: 'orders', label: 'Your orders' }])
+  const page = await open(`inline categories='${categories}'`, { html: '<h3 slot="header">What is new</h3>', opened: false })
+  await row(page, 'two').waitFor()
+  await page.getByText('What is new').waitFor()
+  assert.equal(await page.locator('tabella-inbox .bell').count(), 0)
+  assert.deepEqual(await page.locator('tabella-inbox [role=tab]').allInnerTexts(), ['All2', 'Your orders1'])
+  await page.keyboard.press('Escape')
+  assert.ok(await row(page, 'two').isVisible())
+  await page.locator('tabella-inbox [role=tab]', { hasText: 'Your orders' }).click()
+  await untilTitles(page, ['one'])
+})
+
+test('the badge counts what was not seen, and the panel opens to the side that is asked for', async () => {
+  await publish('one')
+  const page = await open('badge="unseen" align="start"', { opened: false })
+  await untilBadge(page, '1')
+  await page.click('tabella-inbox .bell')
+  await untilBadge(page, '')
+  assert.equal((await counts()).all.unread, 1)
+  const left = (selector) => page.evaluate((selector) => document.querySelector('tabella-inbox').shadowRoot.querySelector(selector).getBoundingClientRect().left, selector)
+  assert.ok(await left('.panel') >= await left('.bell'))
+})
+
+test('snoozing takes as long as the page says', async () => {
+  await publish('one')
+  const page = await open('snooze-for="2h"')
+  await row(page, 'one').focus()
+  await page.keyboard.press('s')
+  await untilTitles(page, [])
+  const [snoozed] = (await call('GET', 'messages?show=snoozed', undefined, 'ann')).messages
+  const hours = (new Date(snoozed.snoozed_until) - Date.now()) / 3_600_000
+  assert.ok(hours > 1.9 && hours <= 2, `${hours}`)
+})
+
+test('a user whom the backend has signed for comes in, another does not', async () => {
+  const { secret } = await fetch(`http://127.0.0.1:${tabella.port}/inbox/${tenant}/secret`, { method: 'POST' }).then((response) => response.json())
+  const hmac = createHmac('sha256', secret).update('user:ann').digest('hex')
+  await publish('one')
+  const page = await open(`hmac="${hmac}"`)
+  await row(page, 'one').waitFor()
+  await page.evaluate(() => { document.querySelector('tabella-inbox').user = 'bob' })
+  await page.getByText('You are signed out.').waitFor()
+})
+
+test('the page may do something else with what is opened', async () => {
+  await publish('one', { message: { cta_uri: '/elsewhere' } })
+  const page = await open()
+  await page.evaluate(() => document.querySelector('tabella-inbox').addEventListener('tabella-inbox-open', (event) => {
+    globalThis.opened = event.detail.message.cta_uri
+    event.preventDefault()
+  }))
+  await page.locator('tabella-inbox .row .name').click()
+  await until(page, () => globalThis.opened === '/elsewhere')
+  await untilBadge(page, '')
+  assert.equal(new URL(page.url()).pathname, '/')
+})
+
+test('without a network it says so, shows what it has, and goes on after', async () => {
+  await publish('one')
+  const page = await open()
+  await row(page, 'one').waitFor()
+  await context.setOffline(true)
+  proxy.cut()
+  await page.locator('tabella-inbox .notice').waitFor()
+  assert.ok(await row(page, 'one').isVisible())
+  await publish('two')
+  await context.setOffline(false)
+  proxy.mend()
+  await untilTitles(page, ['two', 'one'])
+  await page.locator('tabella-inbox .notice').waitFor({ state: 'detached' })
+})
+
 test('the client alone: without an element, and from another page', async () => {
   await publish('one')
   const page = await open('', { opened: false })
@@ -575,12 +651,33 @@ test('the React example, with the package for npm', async () => {
   }
 })
 
-test('the types are right', () => {
-  const config = { extends: join(web, 'tsconfig.json'), compilerOptions: { paths: { lit: [join(modules, 'node_modules/lit')], 'lit/*': [join(modules, 'node_modules/lit/*')] } }, include: [join(web, 'inbox/*.ts')] }
+// What the TypeScript compiler says of these files, in a folder of their own.
+function compile(files, include, compilerOptions = {}) {
+  const modules = process.env.WEB_MODULES
   const folder = mkdtempSync(join(tmpdir(), 'tabella-test-'))
   try {
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
-    execFileSync('node', [join(modules, 'node_modules/typescript/bin/tsc'), '-p', folder], { encoding: 'utf8' })
+    const paths = { lit: [join(modules, 'lit')], 'lit/*': [join(modules, 'lit/*')], ...compilerOptions.paths }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ extends: join(web, 'tsconfig.json'), compilerOptions: { ...compilerOptions, paths }, include }))
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+    return spawnSync('node', [join(modules, 'typescript/bin/tsc'), '-p', folder], { encoding: 'utf8' }).stdout
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+test('the types are right', () => {
+  assert.equal(compile({}, [join(web, 'inbox/*.ts')]), '')
+})
+
+test('the package for npm says what types it has', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'tabella-test-'))
+  try {
+    execFileSync('node', [join(web, 'build.mjs'), '--npm', folder], { env: { ...process.env, NODE_MODULES: process.env.WEB_MODULES } })
+    const paths = { '@tabella/inbox': [folder] }
+    const right = "import { InboxClient, type Message } from '@tabella/inbox'\nconst client = new InboxClient({ url: '', tenant: 'shop', inbox: 'bell', user: 'ann' })\n" +
+      'export const first: Message | undefined = client.messages[0]\nvoid client.snooze([\'x\'], \'2h\')\n'
+    assert.equal(compile({ 'app.ts': right }, ['app.ts'], { paths }), '')
+    assert.match(compile({ 'app.ts': right.replace('tenant:', 'tenants:') }, ['app.ts'], { paths }), /'tenants' does not exist/)
   } finally {
     rmSync(folder, { recursive: true })
   }
