@@ -1,6 +1,6 @@
 -- wrk's side of ./bench inbox: one kind of request, for users by turns. The requests are made beforehand, so that
 -- sending them costs as little as what other generators send.
--- Arguments: publish, feed or counts; the number of users; the body of a message, in a file.
+-- Arguments: publish, feed, anew (pages of 15 to 25 messages in turns) or counts; the number of users; the body of a message, in a file.
 local requests, at = {}, 0
 
 function init(args)
@@ -8,13 +8,14 @@ function init(args)
   local file = assert(io.open(args[3]))
   local message = file:read("*a")
   file:close()
-  for n = 0, users - 1 do
-    local user = string.format("user-%06d", n)
+  for n = 0, (what == "anew" and 11 or 1) * users - 1 do
+    local user = string.format("user-%06d", n % users)
     if what == "publish" then
       local body = '{"to":"' .. user .. '","category":"orders","message":' .. message .. "}"
       requests[n] = wrk.format("POST", "/inbox/shop/bell/messages/post", { ["Content-Type"] = "application/json" }, body)
     else
-      local path = what == "feed" and "/inbox/shop/bell/messages?limit=20" or "/inbox/shop/bell/counts"
+      local limit = what == "anew" and 15 + math.floor(n / users) or 20
+      local path = what == "counts" and "/inbox/shop/bell/counts" or "/inbox/shop/bell/messages?limit=" .. limit
       requests[n] = wrk.format("GET", path, { ["X-Inbox-User"] = user })
     end
   end

@@ -2,11 +2,12 @@
 (a table of messages with an index, synchronous_commit on; its own HTTP layer left out), in one run on one disk, with nginx as the ceiling of what is
 reached over HTTP. Ratios are what counts.
 
-  ./bench inbox [--seconds 4] [--rounds 3] [--only publish|feed|counts|broadcast|streams] [--messages 100] [--users 1000]
+  ./bench inbox [--seconds 4] [--rounds 3] [--only publish|feed|anew|counts|broadcast|streams] [--messages 100] [--users 1000]
                 [--broadcast 1000000] [--streams 10000]
 
 publish    a message for one user in a request, at 64 connections
-feed       a page of 20 for a user with --messages of his own and as many broadcasts
+feed       a page of 20 for a user with --messages of his own and as many broadcasts, as he asks for it again and again
+anew       pages of 15 to 25 of the same users in turns: more than are kept in memory, so that each is made anew
 counts     unread, in all and by category, of the same users
 broadcast  one message for everybody: what it costs here, and for --broadcast users as rows of PostgreSQL
 streams    --streams pages that are open: the memory they take, and the time from a publication to its page
@@ -111,7 +112,7 @@ COUNTS = USER + """SELECT category, sum(count) FROM (
   SELECT b.category, count(*) FROM broadcasts b WHERE b.expires_at > now() AND NOT EXISTS (SELECT FROM receipts r WHERE r.user_id = :user AND r.id = b.id) GROUP BY b.category
 ) both_kinds GROUP BY category;
 """
-SCRIPTS = {"publish": PUBLISH, "feed": FEED, "counts": COUNTS}
+SCRIPTS = {"publish": PUBLISH, "feed": FEED, "anew": FEED, "counts": COUNTS}
 
 
 class PostgreSQL(postgresql.Cluster):
@@ -151,13 +152,13 @@ class Nginx:
 def compare(options, what, tabella, peer, nginx, verdicts):
     if what != "publish":
         connection = http.client.HTTPConnection("127.0.0.1", tabella.port)
-        connection.request("GET", "/inbox/shop/bell/" + ("messages?limit=20" if what == "feed" else "counts"), headers={"X-Inbox-User": "user-000000"})
+        connection.request("GET", "/inbox/shop/bell/" + ("counts" if what == "counts" else "messages?limit=20"), headers={"X-Inbox-User": "user-000000"})
         servers.set_nginx_answer(connection.getresponse().read())
     figures = journal.in_turns(options, [tabella, peer, nginx], lambda subject: subject.drive(what, options.seconds, options.users),
                                lambda figure: f"{figure[0]:.0f} a second, {figure[1]:.0f} µs of processor time each")
     ours, theirs, ceiling = (statistics.median(rate for rate, _ in figures[subject.name]) for subject in (tabella, peer, nginx))
     print(f"{what}: {ours:.0f} a second, PostgreSQL {theirs:.0f}: {ours / theirs:.2f} times as many; nginx with an answer as long {ceiling:.0f}, which is {ceiling / theirs:.2f} times\n")
-    if what in ("publish", "feed"):
+    if what != "counts":
         verdicts.add(f"{what} against PostgreSQL", ours / theirs, 3, "{:.2f}×")
 
 
@@ -254,10 +255,10 @@ def main():
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--broadcast", type=int, default=1_000_000)
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--only", choices=["publish", "feed", "counts", "broadcast", "streams"])
+    parser.add_argument("--only", choices=["publish", "feed", "anew", "counts", "broadcast", "streams"])
     options = parser.parse_args()
     os.makedirs(servers.WORK, exist_ok=True)
-    wanted = [options.only] if options.only else ["publish", "feed", "counts", "broadcast", "streams"]
+    wanted = [options.only] if options.only else ["publish", "feed", "anew", "counts", "broadcast", "streams"]
     verdicts = journal.Verdicts()
     with contextlib.ExitStack() as stack:
         def started(server):
@@ -270,13 +271,13 @@ def main():
             nginx = started(Nginx(PORT + 20, tabella.message))
         if "publish" in wanted:
             compare(options, "publish", tabella, peer, nginx, verdicts)
-        if "feed" in wanted or "counts" in wanted:
+        reads = [what for what in ("feed", "anew", "counts") if what in wanted]
+        if reads:
             for server in (tabella, peer):
                 server.fill(options.users, options.messages)
                 server.settle(at_most=30)
-        for what in ("feed", "counts"):
-            if what in wanted:
-                compare(options, what, tabella, peer, nginx, verdicts)
+        for what in reads:
+            compare(options, what, tabella, peer, nginx, verdicts)
         if "broadcast" in wanted:
             broadcast(options, tabella, peer, verdicts)
         if "streams" in wanted:

@@ -33,6 +33,36 @@ TEST_F(InboxCosts, PublishingIsOneRequest) {
   EXPECT_EQ(requests_of([&] { publish({"ann"}); }), 1);
   EXPECT_EQ(requests_of([&] { publish({"ann", "bob", "cy"}); }), 1);
   EXPECT_EQ(requests_of([&] { publish({}); }), 1);
+  auto named = publication({"ann"});
+  named.key = "once";
+  named.fingerprint = "of this";
+  named.content.group = "orders";
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(posts_.publish(named))); }), 1);
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(posts_.publish(named))->repeated); }), 3)
+      << "its key, its post";
+}
+
+TEST_F(InboxCosts, WhatIsForManyOrForLaterIsWrittenDownInFew) {
+  std::vector<std::string> many;
+  for (int i = 0; i < 12'501; ++i) many.push_back(fmt::format("user-{}", i));
+  EXPECT_EQ(requests_of([&] { publish(many); }), 3);
+  many.pop_back();
+  EXPECT_EQ(requests_of([&] { publish(many); }), 2);
+  auto later = publication({"ann"});
+  later.deliver_at = clock_.now() + std::chrono::hours(1);
+  std::string id;
+  EXPECT_EQ(requests_of([&] { id = run(posts_.publish(later))->post.id; }), 1);
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(posts_.find(kShop, id))->has_value()); }), 1);
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(posts_.cancel(kShop, id))->has_value()); }), 2);
+}
+
+TEST_F(InboxCosts, RedactingIsAFewForEachUser) {
+  const auto id = publish({"ann", "bob"});
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, id, {"bob"}))); }), 5);
+  const auto of_one = publish({"ann"}), of_three = publish({"ann", "bob", "cy"}), of_all = publish({});
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_one, {}))); }), 5 + 3);
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_three, {}))); }), 5 + 3 * 3);
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_all, {}))); }), 4);
 }
 
 TEST_F(InboxCosts, APageOfTheFeedIsThreeHoweverManyMessagesThereAre) {
@@ -62,6 +92,28 @@ TEST_F(InboxCosts, ReadingMessagesIsFour) {
   EXPECT_EQ(requests_of([&] {
               EXPECT_TRUE(run(boxes_.change(kAnn, ids, [](State& state, int64_t) { state.read_at = 1; })));
             }),
+            4);
+}
+
+TEST_F(InboxCosts, MarkingSeenIsThree) {
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(boxes_.mark_seen(kAnn))); }), 3);
+}
+
+TEST_F(InboxCosts, MarkingUpToATimeIsThreeAndReadsWhatIsThere) {
+  const auto until = clock_.now();
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(boxes_.mark_read_until(kAnn, until))); }), 3);
+}
+
+TEST_F(InboxCosts, PreferencesAreOneToReadAndThreeToSet) {
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(boxes_.wishes(kAnn))); }), 1);
+  const WishChanges changes{{"news", {{Channel::bell, false}}}};
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(run(boxes_.set_wishes(kAnn, changes))); }), 3);
+}
+
+TEST_F(InboxCosts, WhatAnOpenPageIsToldOfIsFour) {
+  const auto sequence = run(boxes_.sequence_of(kAnn)).value();
+  publish({"ann"});
+  EXPECT_EQ(requests_of([&] { EXPECT_EQ(run(boxes_.changes(kAnn, sequence, false))->entries.size(), 1u); }),
             4);
 }
 

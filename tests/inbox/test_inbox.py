@@ -8,6 +8,8 @@ import subprocess
 import time
 import unittest
 
+import boto3.dynamodb.types
+
 from inbox_server import BINARY, ON, Bell, InboxServer, publish, wait_until
 
 
@@ -223,16 +225,59 @@ class Publishing(Inbox):
         days = [round((message["expiredat"] - time.time()) / 86400) for message in self.ann.feed()["messages"]]
         self.assertEqual(days, [10, 2])
 
+    def rows(self, partition):
+        page = self.server.tables().query(TableName="tabella-inbox", KeyConditionExpression="pk = :p", ExpressionAttributeValues={":p": {"S": f"t#{self.tenant}{partition}"}})
+        read = boto3.dynamodb.types.TypeDeserializer().deserialize
+        return {row["sk"]["S"]: {name: read(value) for name, value in row.items()} for row in page["Items"]}
+
+    def post(self, audiences, title):
+        body = {"audiences": audiences, "taxonomy": {"category": "orders"}, "message": {"title": title, "body": {"any": ["structure"]}, "cta_uri": "/orders/1"},
+                "sender": "admin-7", "host_system_id": "h-1"}
+        return self.server.call("POST", f"/inbox/{self.place}/messages/post", body, expect=201)["id"]
+
     def test_the_rows_are_those_of_the_source(self):
-        self.publish("ann", "hello", category="orders")
-        table = self.server.tables()
-        rows = {row["sk"]["S"]: row for row in table.query(TableName="tabella-inbox", KeyConditionExpression="pk = :p", ExpressionAttributeValues={":p": {"S": f"t#{self.tenant}U#ann#bell"}})["Items"]}
-        self.assertEqual(rows["c#*"]["published"], {"N": "1"})
-        self.assertEqual(rows["c#orders"]["published"], {"N": "1"})
-        message = next(row for name, row in rows.items() if name.startswith("m#"))
-        self.assertEqual(message["kind"], {"S": "UM"})
-        self.assertEqual(message["audiences"]["M"]["audiences"]["M"]["kind"], {"S": "users"})
-        self.assertEqual((message["tenant_key"]["S"], message["inbox_key"]["S"], message["uid"]["S"]), (self.tenant, "bell", "ann"))
+        self.ann.counts()
+        own = self.post({"kind": "users", "uids": ["ann", "bob"], "label": "Buyers"}, "hello")
+        public = self.post({"kind": "everyone"}, "to all")
+        self.ann.put("read", ids=[own, public])
+        self.server.call("PUT", f"/inbox/{self.tenant}", {"title": "Shop", "ttl": "40d"})
+        self.server.call("PUT", f"/inbox/{self.place}", {"title": "Bell", "description": "All of it", "ttl": {"default": "30d", "orders": "300m"}})
+
+        users = self.rows("U#ann#bell")
+        message = users[f"m#{own}"]
+        self.assertEqual((message["kind"], message["tenant_key"], message["inbox_key"], message["uid"]), ("UM", self.tenant, "bell", "ann"))
+        said = message["audiences"]
+        self.assertEqual((said["id"], said["sender"], said["host_system_id"]), (own, "admin-7", "h-1"))
+        self.assertEqual((said["audiences"]["kind"], said["audiences"]["label"]), ("users", "Buyers"))
+        self.assertGreaterEqual(said["delivered"], said["received"])
+        self.assertEqual(message["taxonomy"], {"category": "orders"})
+        self.assertEqual(message["message"], {"title": "hello", "body": {"any": ["structure"]}, "cta_uri": "/orders/1"})
+        self.assertGreater(1000 * message["expiredat"], message["readat"])
+        receipt = users[f"m#{public}"]
+        self.assertEqual(receipt["taxonomy"], {"category": "orders"})
+        self.assertGreater(1000 * receipt["expiredat"], receipt["readat"])
+        self.assertNotIn("message", receipt)
+        for name in ("c#*", "c#orders"):
+            self.assertEqual((users[name]["kind"], users[name]["uid"], users[name]["tenant_key"], users[name]["inbox_key"]), ("US", "ann", self.tenant, "bell"))
+            self.assertEqual((users[name]["published"], users[name]["read"]), (1, 2))
+
+        everybody = self.rows("G#$public#bell")
+        self.assertEqual(everybody[f"m#{public}"]["audiences"]["audiences"]["kind"], "everyone")
+        self.assertNotIn("readat", everybody[f"m#{public}"])
+        self.assertEqual((everybody["c#*"]["kind"], everybody["c#*"]["published"], everybody["c#orders"]["published"]), ("US", 1, 1))
+        settings = self.rows("")
+        tenant, inbox = settings["st#tenant_settings"], settings["si#bell"]
+        self.assertEqual((tenant["kind"], tenant["title"], tenant["ttl"], tenant["tenant_key"]), ("TS", "Shop", "40d", self.tenant))
+        self.assertEqual((inbox["kind"], inbox["title"], inbox["description"], inbox["ttl"]), ("IC", "Bell", "All of it", {"default": "30d", "orders": "300m"}))
+        self.assertEqual((inbox["tenant_key"], inbox["inbox_key"]), (self.tenant, "bell"))
+
+    def test_a_users_address_is_kept_shown_and_forgotten(self):
+        address = f"/inbox/{self.tenant}/users/ann"
+        self.server.call("PUT", address, {"email": "ann@example.com", "name": "Ann"})
+        shown = self.server.call("GET", address)
+        self.assertEqual((shown["email"], shown["name"]), ("ann@example.com", "Ann"))
+        self.server.call("DELETE", address)
+        self.server.call("GET", address, expect=404)
 
     def test_bad_requests_are_told_why(self):
         for body, words in (({}, "to:"), ({"to": "ann"}, "message"), ({"to": "a#b", "message": {"title": "x"}}, "without #"), ({"to": [], "message": {"title": "x"}}, "at least one"),
