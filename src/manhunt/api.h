@@ -175,7 +175,8 @@ net::Route open_route(std::string method, std::string path, std::string summary,
 bool may_write(const net::Call& call);
 // Whether a part of that name fits into a domain, as the request has it; answers 400 where it does not.
 inline constexpr size_t kMostOfOneKind = 200;
-inline constexpr size_t kMostOfDomain = 1024 * 1024;  // bytes; overrides may take as much again
+inline constexpr size_t kMostOfDomain = 1024 * 1024;  // bytes, beside the overrides of its schedules
+inline constexpr size_t kMostOverridesOfDomain = 5'000;
 bool has_room(net::Call& call, const Domain& domain, const auto& parts, Part part, const std::string& name) {
   const auto before = domain.bytes_of.find(part_sort(part, name));
   const size_t replaced = before == domain.bytes_of.end() ? 0 : before->second;

@@ -213,9 +213,9 @@ awaitable<void> Api::add_override(Call& call) {
   }
   const auto view = co_await view_of(call, *domain);
   if (!view) co_return;
-  if ((*view)->bytes > 2 * kMostOfDomain)
-    co_return call.refuse(400,
-                          "the overrides of a domain come to a megabyte at most; remove those that are over");
+  if ((*view)->overrides >= kMostOverridesOfDomain)
+    co_return call.refuse(400, fmt::format("a domain has at most {} overrides: remove those that are over",
+                                           kMostOverridesOfDomain));
   const auto now = parts_.clock.now();
   const auto changed = co_await parts_.domains.change_schedule(
       *domain, call.path("schedule"), [&](OnCallSchedule& schedule) -> Checked<void> {

@@ -11,6 +11,7 @@
 #include "manhunt/rates.h"
 #include "manhunt/replies.h"
 #include "manhunt/searches.h"
+#include "manhunt/steps.h"
 #include "manhunt/timeline.h"
 #include "store/batches.h"
 
@@ -51,7 +52,22 @@ store::Item counted_key(const Method& method, const Attempt& attempt) {
 struct Bundles::Gathered {
   std::vector<Attempt> attempts;
   std::vector<Search> searches;
-  bool begun = false;  // they were begun, and not finished; otherwise they wait
+
+  const Search& search_of(const Attempt& attempt) const {
+    return *std::ranges::find(searches, attempt.search, &Search::id);
+  }
+  // Nothing of it is under way, and nobody is in a hurry.
+  bool may_wait() const {
+    return std::ranges::all_of(searches, &Search::low_urgency) &&
+           std::ranges::all_of(attempts, [](const Attempt& attempt) {
+             return attempt.state == AttemptState::bundled || attempt.waits_for_next_try();
+           });
+  }
+};
+
+struct Bundles::Both {
+  Gathered begun;    // and not finished
+  Gathered waiting;  // not begun
 };
 
 Bundles::Bundles(Parts parts, std::string table) : parts_(parts), table_(std::move(table)) {
@@ -184,13 +200,12 @@ Async<bool> Bundles::has_urgent(const std::vector<std::string>& searches) {
   });
 }
 
-// Those that were begun are finished before others are.
-Async<Bundles::Gathered> Bundles::gather(const std::string& bundle) {
+Async<Bundles::Both> Bundles::gather(const std::string& bundle) {
   TABELLA_CO_ASSIGN(
       const auto rows,
       co_await store::query_all(
           parts_.store, store::Query(table_).partition(kPartition, bundle_partition(bundle)).consistent()));
-  Gathered begun{.begun = true}, waiting;
+  Both both;
   for (const auto& row : rows) {
     const auto id = AttemptId::parse(store::text_of(row, "attempt"));
     const auto search_id = store::text_of(row, "search");
@@ -208,43 +223,71 @@ Async<Bundles::Gathered> Bundles::gather(const std::string& bundle) {
       TABELLA_CO_TRY(co_await parts_.sender.give_up(std::move(*attempt)));
       continue;
     }
-    auto& gathered = attempt->state == AttemptState::bundled ? waiting : begun;
+    auto& gathered = attempt->state == AttemptState::bundled ? both.waiting : both.begun;
     gathered.searches.push_back(std::move(*search));
     gathered.attempts.push_back(std::move(*attempt));
   }
-  co_return begun.attempts.empty() ? std::move(waiting) : std::move(begun);
+  co_return both;
 }
 
-// Leaves those that go on.
-Async<size_t> Bundles::begin(Gathered& gathered) {
-  co_return gathered.begun ? co_await parts_.sender.begin_again(gathered.attempts)
-                           : co_await parts_.sender.begin(gathered.attempts);
+// How many go on: the first of them.
+Async<size_t> Bundles::begin(std::span<Attempt> attempts) {
+  if (attempts.front().state == AttemptState::bundled) co_return co_await parts_.sender.begin(attempts);
+  // What reached nobody is said anew, with a link that is good from now on.
+  if (attempts.front().waits_for_next_try())
+    for (auto& attempt : attempts) attempt.said = epoch_milliseconds(parts_.clock.now());
+  co_return co_await parts_.sender.begin_again(attempts);
 }
 
+// Those that were begun are finished before others are, unless they wait for the morning.
 Async<std::optional<Bundles::Later>> Bundles::send(const std::string& domain, const std::string& contact_id,
                                                    const std::string& bundle) {
-  TABELLA_CO_ASSIGN(auto gathered, co_await gather(bundle));
-  if (gathered.attempts.empty()) co_return std::nullopt;
-  TABELLA_CO_ASSIGN(const auto view, co_await parts_.domains.find(domain));
+  TABELLA_CO_ASSIGN(auto both, co_await gather(bundle));
   TABELLA_CO_ASSIGN(const auto contact, co_await parts_.contacts.find(domain, contact_id));
-  const bool may_wait = !gathered.begun || gathered.attempts.front().waits_for_next_try();
-  if (may_wait && contact && std::ranges::all_of(gathered.searches, &Search::low_urgency)) {
-    const auto now = parts_.clock.now();
-    Later later{.wait = std::chrono::ceil<milliseconds>(after_quiet_hours(*contact, now) - now)};
-    for (const auto& search : gathered.searches) later.quiet.push_back(search.id);
-    if (later.wait > milliseconds{0}) co_return later;
+  const auto now = parts_.clock.now();
+  const auto morning = contact ? after_quiet_hours(*contact, now) : now;
+  Later later{.wait = std::chrono::ceil<milliseconds>(morning - now)};
+  for (auto* gathered : {&both.begun, &both.waiting}) {
+    if (gathered->attempts.empty()) continue;
+    if (morning == now || !gathered->may_wait()) {
+      TABELLA_CO_ASSIGN(const auto again,
+                        co_await send_together(*gathered, contact.value_or(Contact{}), domain, bundle));
+      if (morning > now) TABELLA_CO_TRY(co_await reckon_anew(*gathered));
+      co_return again;
+    }
+    for (const auto& search : gathered->searches) later.quiet.push_back(search.id);
   }
-  TABELLA_CO_ASSIGN(const auto active, co_await begin(gathered));
+  if (later.quiet.empty()) co_return std::nullopt;
+  co_return later;
+}
+
+// What went along with something urgent was to wait for the morning, and its search with it.
+Async<void> Bundles::reckon_anew(const Gathered& gathered) {
+  for (const auto& attempt : gathered.attempts)
+    if (gathered.search_of(attempt).low_urgency)
+      TABELLA_CO_TRY(co_await bring_forward(parts_.schedule, attempt.search,
+                                            {.round = attempt.id.round + 1, .step = 1}, parts_.clock.now()));
+  co_return store::Result<void>();
+}
+
+Async<std::optional<Bundles::Later>> Bundles::send_together(Gathered& gathered, const Contact& person,
+                                                            const std::string& domain,
+                                                            const std::string& bundle) {
+  TABELLA_CO_ASSIGN(const auto view, co_await parts_.domains.find(domain));
+  const auto& any = gathered.attempts.front();
+  TABELLA_CO_ASSIGN(const auto method, co_await parts_.contacts.find_method(any.contact, any.method));
+  if (!is_still_used(method, any, *view)) {
+    for (auto& attempt : gathered.attempts)
+      TABELLA_CO_TRY(co_await parts_.sender.give_up(attempt, kNotUsedAnyMore));
+    co_return Later{};
+  }
+  TABELLA_CO_ASSIGN(const auto active, co_await begin(gathered.attempts));
   if (active == 0) co_return Later{};
   const auto attempts = std::span(gathered.attempts).first(active);
-  const auto search_of = [&](const Attempt& attempt) -> const Search& {
-    return *std::ranges::find(gathered.searches, attempt.search, &Search::id);
-  };
   const auto& front = attempts.front();
-  const auto person = contact.value_or(Contact{});
-  const auto occasion = parts_.sender.occasion_of(search_of(front), person, *view, front);
+  const auto occasion = parts_.sender.occasion_of(gathered.search_of(front), person, *view, front);
   std::vector<std::string> summaries;
-  for (const auto& attempt : attempts) summaries.push_back(summary_of(search_of(attempt)));
+  for (const auto& attempt : attempts) summaries.push_back(summary_of(gathered.search_of(attempt)));
   const auto said = summaries.size() == 1 ? say(occasion) : say_bundle(occasion, summaries);
   for (auto& attempt : attempts) {
     attempt.text = said.text;

@@ -63,8 +63,12 @@ class Bundles {
                                           const std::string& bundle);
   store::Async<bool> has_urgent(const std::vector<std::string>& searches);
   struct Gathered;
-  store::Async<Gathered> gather(const std::string& bundle);
-  store::Async<size_t> begin(Gathered& gathered);
+  struct Both;
+  store::Async<Both> gather(const std::string& bundle);
+  store::Async<std::optional<Later>> send_together(Gathered& gathered, const Contact& person,
+                                                   const std::string& domain, const std::string& bundle);
+  store::Async<void> reckon_anew(const Gathered& gathered);
+  store::Async<size_t> begin(std::span<Attempt> attempts);
 
   const Parts parts_;
   const std::string table_;

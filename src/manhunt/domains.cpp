@@ -73,6 +73,13 @@ std::string json_of(const auto& value,
   return json;
 }
 
+size_t bytes_of_overrides(const OnCallSchedule& schedule) {
+  if (schedule.overrides.empty()) return 0;
+  auto without = schedule;
+  without.overrides.clear();
+  return json_of(schedule, write_schedule).size() - json_of(without, write_schedule).size();
+}
+
 // What was written by us reads; what was not is left out, and said so.
 template <class T>
 void read_into(std::map<std::string, T, std::less<>>& all, std::string_view name, const std::string& json,
@@ -219,11 +226,14 @@ Async<DomainView> Domains::read(std::string domain) {
   auto view = std::make_shared<Domain>();
   view->name = domain;
   for (const auto& row : rows) {
-    const auto bytes = row.bytes().size();
-    view->bytes += bytes;
-    view->bytes_of.emplace(store::text_of(row, kSort), bytes);
+    view->bytes_of.emplace(store::text_of(row, kSort), row.bytes().size());
     read_row(*view, row);
   }
+  for (const auto& [name, schedule] : view->schedules) {
+    view->overrides += schedule.overrides.size();
+    view->bytes_of[part_sort(Part::schedule, name)] -= bytes_of_overrides(schedule);
+  }
+  for (const auto& [sort, bytes] : view->bytes_of) view->bytes += bytes;
   view->always_verified = always_verified_;
   (rows.empty() ? empty_ : known_).keep(std::move(domain), view, asked);
   co_return view;

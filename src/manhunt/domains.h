@@ -49,9 +49,11 @@ struct Domain {
   std::map<std::string, OnCallSchedule, std::less<>> schedules;
   std::map<std::string, Maintenance, std::less<>> maintenance;
   std::map<std::string, Wording, std::less<>> wordings;  // by "phone#en"
-  // Bytes of its rows, all of which are read together, and of each by its sort key.
+  // Bytes of its rows, all of which are read together, and of each by its sort key: without the overrides,
+  // which are counted.
   size_t bytes = 0;
   std::map<std::string, size_t, std::less<>> bytes_of;
+  size_t overrides = 0;
 
   // Whether methods are used only once they are verified.
   bool uses_verified_only() const { return require_verification || always_verified; }

@@ -116,9 +116,8 @@ Async<bool> Heartbeats::remove(std::string domain, std::string name) {
   TABELLA_CO_ASSIGN(const auto heartbeat, co_await find(domain, name));
   if (!heartbeat) co_return false;
   if (heartbeat->late) TABELLA_CO_TRY(co_await resolve(*heartbeat));
-  // In this order: a timer whose heartbeat is gone does nothing.
+  // Its timer finds nothing, and ends: somebody may be setting it anew.
   TABELLA_CO_TRY(co_await parts_.store.delete_item(store::Delete(table_, heartbeat_key(domain, name))));
-  TABELLA_CO_TRY(co_await parts_.schedule.cancel(heartbeat_timer(*heartbeat)));
   co_return true;
 }
 
@@ -161,6 +160,16 @@ awaitable<void> Heartbeats::fire(const schedule::Firing& firing) {
   if (!checked) throw std::runtime_error(checked.error().message);
 }
 
+// When nobody could be told: the maintenance may be over sooner than it would be missed again.
+Async<TimePoint> Heartbeats::next_look(const Heartbeat& heartbeat) {
+  const auto now = parts_.clock.now();
+  auto next = now + heartbeat.every;
+  TABELLA_CO_ASSIGN(const auto domain, co_await parts_.domains.find(heartbeat.domain));
+  const auto window = domain->maintenance.find(domain->under_maintenance(heartbeat.policy, now));
+  if (window != domain->maintenance.end()) next = std::min(next, window->second.to);
+  co_return next;
+}
+
 Async<void> Heartbeats::check(const schedule::Firing& firing, const std::string& domain,
                               const std::string& name) {
   TABELLA_CO_ASSIGN(const auto heartbeat, co_await find(domain, name));
@@ -193,15 +202,16 @@ Async<void> Heartbeats::check(const schedule::Firing& firing, const std::string&
                  opened.error().message);
   // Nobody knows of it, as during maintenance: while nothing is heard of it, it is looked at again.
   if (is_wrong || (opened && opened->search.status == Status::canceled)) {
-    TABELLA_CO_TRY(
-        co_await parts_.schedule.reschedule(firing.timer.id, parts_.clock.now() + heartbeat->every));
+    TABELLA_CO_ASSIGN(const auto again, co_await next_look(*heartbeat));
+    TABELLA_CO_TRY(co_await parts_.schedule.reschedule(firing.timer.id, again));
     co_return store::Result<void>();
   }
   TABELLA_CO_TRY(opened);
-  // A beat that has come in the meantime has found nothing to end.
+  // A beat that has come in the meantime, or whoever has set it anew, has found nothing to end.
   TABELLA_CO_ASSIGN(const auto now, co_await find(domain, name));
+  const bool is_as_it_was = now && now->contact == heartbeat->contact && now->policy == heartbeat->policy;
+  if (!is_as_it_was) TABELLA_CO_TRY(co_await resolve(*heartbeat));
   if (now && now->last != heartbeat->last) TABELLA_CO_TRY(co_await recover(*now));
-  if (!now) TABELLA_CO_TRY(co_await resolve(*heartbeat));
   co_return store::Result<void>();
 }
 

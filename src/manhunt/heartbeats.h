@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "manhunt/domains.h"
 #include "manhunt/searches.h"
 #include "schedule/schedule.h"
 #include "store/store.h"
@@ -31,6 +32,7 @@ class Heartbeats {
     store::Store& store;
     const Clock& clock;
     schedule::Schedule& schedule;
+    Domains& domains;
     Searches& searches;
   };
   Heartbeats(Parts parts, std::string table);
@@ -51,6 +53,7 @@ class Heartbeats {
 
  private:
   boost::asio::awaitable<void> fire(const schedule::Firing& firing);
+  store::Async<TimePoint> next_look(const Heartbeat& heartbeat);
   store::Async<void> check(const schedule::Firing& firing, const std::string& domain,
                            const std::string& name);
   store::Async<void> recover(const Heartbeat& heartbeat);

@@ -412,6 +412,7 @@ std::optional<Attempt> to_attempt(item::ItemView row) {
       .subject = text_of(row, "subject"),
       .text = text_of(row, "text"),
       .language = text_of(row, "language"),
+      .said = number_of(row, "said"),
       .tries = read_tries(row),
       .progress = text_of(row, "progress"),
       .answer = text_of(row, "answer"),
@@ -507,6 +508,9 @@ store::Update decline_update(const std::string& table, const std::string& search
 store::Update tries_update(const std::string& table, const Attempt& attempt, size_t known) {
   store::Update update(table, attempt_key(attempt.search, attempt.id));
   update.set(kTries, tries_value(attempt.tries)).set(kState, name_of(attempt.state));
+  if (attempt.said > 0) update.set("said", attempt.said);
+  if (attempt.said > 0 && !attempt.text.empty())
+    update.set("text", attempt.text).set("language", attempt.language);
   update.when(store::Condition("size(#) = :", {kTries}, {known}));
   return update;
 }
@@ -521,7 +525,8 @@ store::Update finish_update(const std::string& table, const Attempt& attempt, si
   auto update = tries_update(table, attempt, known);
   update.set("finished", attempt.finished);
   if (!attempt.detail.empty()) update.set("detail", attempt.detail);
-  if (!attempt.text.empty()) update.set("text", attempt.text).set("language", attempt.language);
+  if (attempt.said == 0 && !attempt.text.empty())
+    update.set("text", attempt.text).set("language", attempt.language);
   if (attempt.simulated)
     update.set(kFirstPartition, kSimulatorList).set(kFirstSort, sortable_time(attempt.started));
   return update;

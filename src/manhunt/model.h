@@ -201,6 +201,7 @@ struct Attempt {
   std::string subject;     // of an email
   std::string text;        // what is said
   std::string language;    // in which it is
+  int64_t said = 0;        // when it was put anew, as nobody was reached before; 0: it is as it was begun
   std::vector<Try> tries;
   std::string progress;      // what the provider last said of it: "ringing", "delivered", …
   std::string answer;        // "accept", "decline"; empty: none

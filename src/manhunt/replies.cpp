@@ -20,6 +20,7 @@ namespace {
 constexpr std::chrono::hours kReplyKept{24 * 7};
 constexpr int64_t kRepliesAtOnce = 200;
 constexpr size_t kMostCandidates = 1'000;
+constexpr size_t kMostWithCode = 10'000;
 constexpr size_t kMostHinted = 3;
 // To a number: whoever answers to each may be a program.
 constexpr std::chrono::minutes kHintWindow{15};
@@ -63,18 +64,48 @@ store::TransactWrite reply_row_write(const std::string& table, const Attempt& at
           .set("entityType", "expectedReply")
           .set("search", attempt.search)
           .set("attempt", attempt.id.text())
+          .set("domain", attempt.domain)
+          .set("language", attempt.language)
           .set("code", attempt.code)
           .set(kExpires,
                std::chrono::ceil<std::chrono::seconds>((now + kReplyKept).time_since_epoch()).count());
   return store::Put(table, std::move(row));
 }
 
+// The texts to a number, the newest first.
+store::QueryRequest Replies::texts_to(const std::string& number) const {
+  return store::Query(searches_.table())
+      .partition(kPartition, reply_partition(number))
+      .descending()
+      .limit(kRepliesAtOnce)
+      .consistent();
+}
+
+std::optional<Replies::Candidate> Replies::to_candidate(item::ItemView row) {
+  const auto attempt = AttemptId::parse(store::text_of(row, "attempt"));
+  if (!attempt) return std::nullopt;
+  return Candidate{.search = store::text_of(row, "search"),
+                   .domain = store::text_of(row, "domain"),
+                   .language = store::text_of(row, "language"),
+                   .attempt = *attempt,
+                   .code = store::text_of(row, "code")};
+}
+
+Async<std::optional<Replies::Candidate>> Replies::with_code(const std::string& number,
+                                                            const std::string& code) {
+  auto request = texts_to(number);
+  for (size_t seen = 0; seen < kMostWithCode; seen += kRepliesAtOnce) {
+    TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
+    for (const auto& row : page.items)
+      if (auto candidate = to_candidate(row); candidate && candidate->code == code) co_return candidate;
+    if (!page.last_key) break;
+    request.options.start_key = std::move(page.last_key);
+  }
+  co_return std::nullopt;
+}
+
 Async<Replies::Candidates> Replies::candidates_of(const std::string& number) {
-  store::QueryRequest request = store::Query(searches_.table())
-                                    .partition(kPartition, reply_partition(number))
-                                    .descending()
-                                    .limit(kRepliesAtOnce)
-                                    .consistent();
+  auto request = texts_to(number);
   Candidates candidates;
   while (candidates.all.size() < kMostCandidates) {
     TABELLA_CO_ASSIGN(auto page, co_await store_.query(request));
@@ -82,17 +113,12 @@ Async<Replies::Candidates> Replies::candidates_of(const std::string& number) {
     for (const auto& row : page.items) ids.push_back(store::text_of(row, "search"));
     TABELLA_CO_ASSIGN(const auto searches, co_await searches_.find_all(std::move(ids)));
     for (const auto& row : page.items) {
-      const auto search = searches.find(store::text_of(row, "search"));
-      const auto attempt = AttemptId::parse(store::text_of(row, "attempt"));
-      if (search == searches.end() || !attempt) continue;
-      const auto& found = search->second;
-      candidates.all.push_back({.search = found.id,
-                                .domain = found.domain,
-                                .language = found.language,
-                                .active = found.status == Status::active,
-                                .summary = std::string(utf8_front(summary_of(found), kMostSummaryOfHint)),
-                                .attempt = *attempt,
-                                .code = store::text_of(row, "code")});
+      auto candidate = to_candidate(row);
+      const auto search = candidate ? searches.find(candidate->search) : searches.end();
+      if (search == searches.end()) continue;
+      candidate->active = search->second.status == Status::active;
+      candidate->summary = utf8_front(summary_of(search->second), kMostSummaryOfHint);
+      candidates.all.push_back(std::move(*candidate));
     }
     candidates.complete = !page.last_key;
     if (candidates.complete) break;
@@ -103,22 +129,23 @@ Async<Replies::Candidates> Replies::candidates_of(const std::string& number) {
 
 Async<std::string> Replies::take(std::string number, std::string text) {
   const auto reply = read_reply(text);
+  if (!reply.accept) co_return std::string();
+  if (!reply.code.empty()) {
+    TABELLA_CO_ASSIGN(const auto named, co_await with_code(number, reply.code));
+    if (named) co_return co_await answer(*named, *reply.accept, number);
+  }
   TABELLA_CO_ASSIGN(const auto candidates, co_await candidates_of(number));
   const auto& all = candidates.all;
   if (all.empty()) co_return std::string();
-  if (reply.accept && !reply.code.empty()) {
-    const auto named = std::ranges::find(all, reply.code, &Candidate::code);
-    if (named != all.end()) co_return co_await answer(*named, *reply.accept, number);
-  }
   std::vector<const Candidate*> open;
   for (const auto& each : all)
     if (each.active) open.push_back(&each);
-  const bool is_bare = reply.accept && reply.code.empty();
+  const bool is_bare = reply.code.empty();
   const bool of_one_domain =
       std::ranges::all_of(open, [&](const Candidate* each) { return each->domain == all.front().domain; });
   const bool is_clear = all.front().active && of_one_domain && candidates.complete;
   if (is_bare && (is_clear || open.empty())) co_return co_await answer(all.front(), *reply.accept, number);
-  if (!reply.accept || open.empty()) co_return std::string();
+  if (open.empty()) co_return std::string();
   TABELLA_CO_ASSIGN(
       const auto may_hint,
       co_await count_once(store_, searches_.table(),
@@ -131,13 +158,11 @@ Async<std::string> Replies::take(std::string number, std::string text) {
 }
 
 Async<std::string> Replies::answer(const Candidate& candidate, bool accept, const std::string& number) {
-  TABELLA_CO_ASSIGN(const auto domain, co_await domains_.find(candidate.domain));
   TABELLA_CO_ASSIGN(
       const auto ended,
       co_await searches_.answer(
           candidate.search, {.accept = accept, .attempt = candidate.attempt, .how = "text", .by = number}));
-  const auto& words = phrases(language_of(Contact{}, Search{.language = candidate.language}, *domain));
-  co_return std::string(outcome_phrase(words, accept, ended && ended->won));
+  co_return std::string(outcome_phrase(phrases(candidate.language), accept, ended && ended->won));
 }
 
 }  // namespace tabella::manhunt

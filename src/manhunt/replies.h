@@ -23,8 +23,8 @@ store::TransactWrite reply_row_write(const std::string& table, const Attempt& at
 // Thread-safe.
 class Replies {
  public:
-  Replies(store::Store& store, const Clock& clock, Domains& domains, Searches& searches)
-      : store_(store), clock_(clock), domains_(domains), searches_(searches) {}
+  Replies(store::Store& store, const Clock& clock, Searches& searches)
+      : store_(store), clock_(clock), searches_(searches) {}
 
   // "1", or "1 K7QD" where several could be meant: without its code the latest is, if that is still open and
   // no other domain's is. What is to be said to that; to what is no answer, nothing, and that it is not clear
@@ -46,12 +46,14 @@ class Replies {
     std::vector<Candidate> all;  // newest first
     bool complete = false;       // there are no others
   };
+  store::QueryRequest texts_to(const std::string& number) const;
+  static std::optional<Candidate> to_candidate(item::ItemView row);
+  store::Async<std::optional<Candidate>> with_code(const std::string& number, const std::string& code);
   store::Async<Candidates> candidates_of(const std::string& number);
   store::Async<std::string> answer(const Candidate& candidate, bool accept, const std::string& number);
 
   store::Store& store_;
   const Clock& clock_;
-  Domains& domains_;
   Searches& searches_;
 };
 

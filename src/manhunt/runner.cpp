@@ -31,7 +31,7 @@ T value_or_throw(store::Result<T> result) {
 }
 
 constexpr std::chrono::seconds kLooksAgain{1};
-constexpr int kWaitForAnswer = 6;
+constexpr int kWaitForAnswer = 9;  // with twice the pause each time: four minutes
 constexpr int kMostWebhooks = 16;  // under way, of a domain
 
 // Names by which it can be found. A row without them is another program's mistake, and nobody is asked for
@@ -258,11 +258,6 @@ Async<Runner::Loaded> Runner::load(const Due& due) {
   co_return loaded;
 }
 
-bool Runner::is_still_used(const Loaded& loaded, const Attempt& attempt, const Domain& domain) {
-  return loaded.method && is_used(*loaded.method, domain) &&
-         loaded.method->destination == attempt.destination;
-}
-
 Async<void> Runner::make_attempt(const Firing& firing, const Due& due) {
   TABELLA_CO_ASSIGN(auto loaded, co_await load(due));
   if (!loaded.search || !loaded.step || (loaded.attempt && loaded.attempt->is_over()))
@@ -286,19 +281,31 @@ Async<void> Runner::make_attempt(const Firing& firing, const Due& due) {
     const auto later = after_quiet_hours(*loaded.contact, now);
     if (later > now) co_return co_await wait(firing, search, later);
   }
-  if (loaded.attempt) {
-    auto attempt = std::move(*loaded.attempt);
-    if (attempt.waits_for_next_try() && !is_still_used(loaded, attempt, *domain))
-      co_return co_await parts_.sender.fail(std::move(attempt));
-    TABELLA_CO_ASSIGN(const auto again, co_await parts_.sender.begin_again({&attempt, 1}));
-    if (again > 0) TABELLA_CO_TRY(co_await send(firing, loaded, *domain, std::move(attempt)));
-    co_return store::Result<void>();
-  }
+  if (loaded.attempt) co_return co_await make_again(firing, loaded, *domain, std::move(*loaded.attempt));
   TABELLA_CO_ASSIGN(auto attempt, co_await begin_attempt(firing, due, loaded, *domain));
   if (!attempt) co_return store::Result<void>();
   if (attempt->state == AttemptState::bundled) co_return co_await parts_.bundles.expect(*attempt);
   if (attempt->state != AttemptState::sending) co_return store::Result<void>();
   co_return co_await send(firing, loaded, *domain, std::move(*attempt));
+}
+
+Async<void> Runner::make_again(const Firing& firing, const Loaded& loaded, const Domain& domain,
+                               Attempt attempt) {
+  if (!is_still_used(loaded.method, attempt, domain))
+    co_return co_await parts_.sender.give_up(std::move(attempt), kNotUsedAnyMore);
+  // A link that was made for the try before may be good no longer.
+  if (attempt.waits_for_next_try()) {
+    attempt.said = epoch_milliseconds(parts_.clock.now());
+    put_into_words(loaded, domain, attempt);
+  }
+  TABELLA_CO_ASSIGN(const auto again, co_await parts_.sender.begin_again({&attempt, 1}));
+  if (again == 0) co_return store::Result<void>();
+  if (attempt.kind == ChannelKind::text) {
+    std::vector<store::TransactWrite> reply;
+    reply.push_back(reply_row_write(table_, attempt, parts_.clock.now()));
+    TABELLA_CO_TRY(co_await parts_.store.transact_write_items({.writes = std::move(reply)}));
+  }
+  co_return co_await send(firing, loaded, domain, std::move(attempt));
 }
 
 Async<std::optional<Attempt>> Runner::begin_attempt(const Firing& firing, const Due& due,
@@ -349,12 +356,7 @@ Async<Attempt> Runner::draft_attempt(const Firing& firing, const Due& due, const
   }
   attempt.kind = loaded.method->kind;
   attempt.destination = loaded.method->destination;
-  const auto said =
-      say(parts_.sender.occasion_of(search, loaded.contact.value_or(Contact{}), domain, attempt));
-  attempt.detail = said.problem;
-  if (attempt.kind == ChannelKind::email) attempt.subject = said.subject;
-  attempt.text = said.text;
-  attempt.language = said.language;
+  attempt.detail = put_into_words(loaded, domain, attempt);
   const auto first = parts_.sender.first_try(attempt.kind);
   if (!first) {
     attempt.state = AttemptState::failed;
@@ -372,6 +374,16 @@ Async<Attempt> Runner::draft_attempt(const Firing& firing, const Due& due, const
     attempt.tries.push_back(*first);
   }
   co_return attempt;
+}
+
+// Gives what is wrong with them.
+std::string Runner::put_into_words(const Loaded& loaded, const Domain& domain, Attempt& attempt) const {
+  const auto contact = loaded.contact.value_or(Contact{});
+  auto said = say(parts_.sender.occasion_of(*loaded.search, contact, domain, attempt));
+  if (attempt.kind == ChannelKind::email) attempt.subject = std::move(said.subject);
+  attempt.text = std::move(said.text);
+  attempt.language = std::move(said.language);
+  return std::move(said.problem);
 }
 
 void Runner::plan_next(Plan& plan, const Due& due, const Loaded& loaded, const Attempt& attempt) const {
@@ -405,22 +417,24 @@ awaitable<void> Runner::fire_undelivered(const Firing& firing) {
   if (!id) co_return log::error("a timer of manhunt names no attempt: {}", firing.timer.payload);
   const auto attempt = value_or_throw(co_await parts_.searches.find_attempt(std::string(parts[0]), *id));
   if (!attempt) co_return;
-  // Its provider may have been faster than we were with writing down that it took it.
-  if (!attempt->is_over() && !attempt->waits_for_next_try() && firing.attempt < kWaitForAnswer)
-    throw std::runtime_error("the attempt is still under way");
-  std::vector<Attempt> lost{*attempt};
-  if (!attempt->bundle.empty()) lost = value_or_throw(co_await parts_.searches.sent_in(attempt->bundle));
-  for (auto& one : lost) {
+  std::vector<Attempt> all{*attempt};
+  if (!attempt->bundle.empty()) all = value_or_throw(co_await parts_.searches.sent_in(attempt->bundle));
+  const bool is_under_way = std::ranges::any_of(
+      all, [](const Attempt& one) { return !one.is_over() && !one.waits_for_next_try(); });
+  for (auto& one : all) {
     const bool is_lost = one.state == AttemptState::sent && one.tries.back().reference == parts[3];
     if (is_lost) value_or_throw(co_await try_next(firing, std::move(one), std::string(parts[2])));
   }
   if (!attempt->bundle.empty()) value_or_throw(co_await parts_.bundles.expect(*attempt));
+  // Its provider may have been faster than we were with writing down what it took.
+  if (is_under_way && firing.attempt < kWaitForAnswer)
+    throw std::runtime_error("the attempt is still under way");
 }
 
 Async<void> Runner::try_next(const Firing& firing, Attempt attempt, const std::string& why) {
   attempt.tries.back().outcome = Outcome::failed;
   attempt.tries.back().detail = why;
-  if (!parts_.sender.has_next(attempt)) co_return co_await parts_.sender.fail(std::move(attempt));
+  if (!parts_.sender.has_next(attempt)) co_return co_await parts_.sender.give_up(std::move(attempt));
   attempt.state = AttemptState::sending;
   Plan plan;
   plan.writes.push_back(undelivered_update(table_, attempt));

@@ -73,10 +73,12 @@ class Runner {
 
   store::Async<void> make_attempt(const schedule::Firing& firing, const Due& due);
   store::Async<Loaded> load(const Due& due);
-  static bool is_still_used(const Loaded& loaded, const Attempt& attempt, const Domain& domain);
   // Its row, before anything is sent. Nothing: there is nothing to send.
   store::Async<std::optional<Attempt>> begin_attempt(const schedule::Firing& firing, const Due& due,
                                                      const Loaded& loaded, const Domain& domain);
+  store::Async<void> make_again(const schedule::Firing& firing, const Loaded& loaded, const Domain& domain,
+                                Attempt attempt);
+  std::string put_into_words(const Loaded& loaded, const Domain& domain, Attempt& attempt) const;
   store::Async<Attempt> draft_attempt(const schedule::Firing& firing, const Due& due, const Loaded& loaded,
                                       const Domain& domain);
   void plan_next(Plan& plan, const Due& due, const Loaded& loaded, const Attempt& attempt) const;

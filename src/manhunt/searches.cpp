@@ -223,17 +223,10 @@ Async<void> Searches::finish_raising(std::string search) {
   }
   // Whoever handles these finds out when it is time.
   const auto next = next_of(*full);
-  if (next.step == 1) TABELLA_CO_TRY(co_await bring_forward(search, next, now));
+  if (next.step == 1) TABELLA_CO_TRY(co_await bring_forward(parts_.schedule, search, next, now));
   store::Update raised(table_, search_key(search));
   raised.remove("raising").when(store::exists(kPartition));
   TABELLA_CO_TRY(store::was_made(co_await parts_.store.update_item(std::move(raised))));
-  co_return store::Result<void>();
-}
-
-Async<void> Searches::bring_forward(const std::string& search, AttemptId next, TimePoint at) {
-  TABELLA_CO_ASSIGN(const bool is_step,
-                    co_await parts_.schedule.reschedule_waiting(step_timer(search, next), at));
-  if (!is_step) TABELLA_CO_TRY(co_await parts_.schedule.reschedule_waiting(end_timer(search), at));
   co_return store::Result<void>();
 }
 
@@ -388,7 +381,7 @@ Async<std::optional<Ended>> Searches::answer(std::string id, Answer answer) {
   }
   TABELLA_CO_ASSIGN(auto ended, co_await answer_one(id, answer, attempt ? attempt->contact : std::string()));
   if (ended && attempt && !attempt->bundle.empty()) {
-    TABELLA_CO_ASSIGN(const bool won, co_await answer_bundle(attempt->bundle, attempt->contact, answer));
+    TABELLA_CO_ASSIGN(const bool won, co_await answer_bundle(*attempt, answer));
     ended->won |= won;
   }
   if (ended && ended->won && attempt) TABELLA_CO_TRY(co_await mark_answered(std::move(*attempt), answer));
@@ -422,14 +415,17 @@ Async<std::vector<Attempt>> Searches::sent_in(const std::string& bundle) {
   co_return sent;
 }
 
-// Who answers a bundle answers all that came with it. Whether it was the answer of any.
-Async<bool> Searches::answer_bundle(const std::string& bundle, const std::string& contact,
-                                    const Answer& answer) {
-  TABELLA_CO_ASSIGN(const auto asked, co_await sent_in(bundle));
+// Who answers one of a bundle answers all that came with it, in one message. Whether it was the answer of
+// any.
+Async<bool> Searches::answer_bundle(const Attempt& answered, const Answer& answer) {
+  TABELLA_CO_ASSIGN(auto asked, co_await sent_in(answered.bundle));
+  std::erase_if(asked, [&](const Attempt& one) {
+    return one.tries.empty() || answered.tries.empty() || one.tries.front().at != answered.tries.front().at;
+  });
   bool won = false;
   std::optional<store::Error> failure;
   const auto answer_row = [&](std::string id, Answer one) -> boost::asio::awaitable<void> {
-    const auto ended = co_await answer_one(std::move(id), std::move(one), contact);
+    const auto ended = co_await answer_one(std::move(id), std::move(one), answered.contact);
     if (!ended) failure = ended.error();
     won |= ended && *ended && (*ended)->won;
   };

@@ -126,11 +126,9 @@ class Searches {
   store::Async<void> free_key(const std::string& list, const std::string& key, const std::string& search);
   // Opened again as urgent, what was not is urgent from now on.
   store::Async<void> raise(const std::string& search);
-  store::Async<void> bring_forward(const std::string& search, AttemptId next, TimePoint at);
   store::Async<std::optional<Ended>> end(const Search& search, Status status, const Resolution& resolution);
   store::Async<std::optional<Ended>> answer_one(std::string id, Answer answer, std::string contact);
-  store::Async<bool> answer_bundle(const std::string& bundle, const std::string& contact,
-                                   const Answer& answer);
+  store::Async<bool> answer_bundle(const Attempt& answered, const Answer& answer);
   store::Async<std::optional<Ended>> decline(const Search& search, const std::string& contact);
   store::Async<void> mark_answered(Attempt attempt, const Answer& answer);
 

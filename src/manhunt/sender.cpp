@@ -130,12 +130,10 @@ bool Sender::has_next(const Attempt& attempt) const {
   return next_for(attempt.kind, attempt.tries) != nullptr;
 }
 
-Async<void> Sender::fail(Attempt attempt) { co_return co_await finish({&attempt, 1}, false, false); }
-
-Async<void> Sender::give_up(Attempt attempt) {
+Async<void> Sender::give_up(Attempt attempt, std::string why) {
   if (!attempt.tries.empty() && attempt.tries.back().outcome == Outcome::pending)
     attempt.tries.back().outcome = Outcome::unknown;
-  co_return co_await finish({&attempt, 1}, false, false);
+  co_return co_await finish({&attempt, 1}, false, false, why);
 }
 
 Async<std::optional<milliseconds>> Sender::send(std::span<Attempt> attempts, const Message& message) {
@@ -172,7 +170,7 @@ Async<std::optional<milliseconds>> Sender::send(std::span<Attempt> attempts, con
   }
 }
 
-Async<void> Sender::finish(std::span<Attempt> attempts, bool sent, bool simulated) {
+Async<void> Sender::finish(std::span<Attempt> attempts, bool sent, bool simulated, std::string_view why) {
   for (auto& attempt : attempts) {
     attempt.state = sent                    ? AttemptState::sent
                     : attempt.tries.empty() ? AttemptState::skipped
@@ -180,8 +178,9 @@ Async<void> Sender::finish(std::span<Attempt> attempts, bool sent, bool simulate
     attempt.finished = epoch_milliseconds(clock_.now());
     attempt.simulated = simulated;
     if (!sent)
-      attempt.detail =
-          attempt.tries.empty() ? "nobody was to be asked any more" : attempt.tries.back().detail;
+      attempt.detail = !why.empty()            ? std::string(why)
+                       : attempt.tries.empty() ? "nobody was to be asked any more"
+                                               : attempt.tries.back().detail;
     TABELLA_CO_ASSIGN(
         const bool made,
         store::was_made(co_await store_.update_item(finish_update(table_, attempt, attempt.tries.size()))));
@@ -218,9 +217,10 @@ awaitable<std::pair<std::string, Sent>> Sender::send_alone(const Message& messag
 Occasion Sender::occasion_of(const Search& search, const Contact& contact, const Domain& domain,
                              const Attempt& attempt) const {
   // The same whenever it is sent again. What waits in a bundle goes out later than it was begun.
-  const auto waited = attempt.bundle.empty()  ? attempt.started
-                      : attempt.tries.empty() ? attempt.bundle_due
-                                              : attempt.tries.front().at;
+  const auto waited = attempt.said > 0         ? attempt.said
+                      : attempt.bundle.empty() ? attempt.started
+                      : attempt.tries.empty()  ? attempt.bundle_due
+                                               : attempt.tries.front().at;
   const auto token = link_token(search, attempt.id, time_at(waited) + options_.link_ttl);
   return {.domain = domain,
           .search = search,

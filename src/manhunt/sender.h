@@ -53,10 +53,9 @@ class Sender {
 
   // Whether there is another try to be made of one whose last has failed.
   bool has_next(const Attempt& attempt) const;
-  // Of one whose last try has failed, and of which no other is made.
-  store::Async<void> fail(Attempt attempt);
-  // The search is over: no more tries are made of what a crash, or a wait, has left.
-  store::Async<void> give_up(Attempt attempt);
+  // No more tries are made of what has failed, or what a crash or a wait has left. `why`, unless its last try
+  // says it, or its search is over.
+  store::Async<void> give_up(Attempt attempt, std::string why = {});
 
   // A message that belongs to no search.
   boost::asio::awaitable<std::pair<std::string, Sent>> send_alone(const Message& message);
@@ -73,7 +72,8 @@ class Sender {
  private:
   store::Async<size_t> begin_next(std::span<Attempt> attempts, const Provider& provider);
   store::Async<void> write_tries(std::span<const Attempt> attempts);
-  store::Async<void> finish(std::span<Attempt> attempts, bool sent, bool simulated);
+  store::Async<void> finish(std::span<Attempt> attempts, bool sent, bool simulated,
+                            std::string_view why = {});
   store::Async<void> unlist_if_over(const Attempt& attempt);
   Provider* find(ChannelKind kind, std::string_view name) const;
   Provider* after(ChannelKind kind, const Provider* provider) const;

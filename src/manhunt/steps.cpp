@@ -49,6 +49,12 @@ std::string step_timer(const std::string& search, const AttemptId& id) {
 }
 std::string end_timer(const std::string& search) { return fmt::format("manhunt|{}|end", search); }
 
+Async<void> bring_forward(schedule::Schedule& schedule, std::string search, AttemptId next, TimePoint at) {
+  TABELLA_CO_ASSIGN(const bool is_step, co_await schedule.reschedule_waiting(step_timer(search, next), at));
+  if (!is_step) TABELLA_CO_TRY(co_await schedule.reschedule_waiting(end_timer(search), at));
+  co_return store::Result<void>();
+}
+
 Timer attempt_timer(const Attempt& attempt, TimePoint at) {
   const auto id = attempt.id.text();
   return {.id = fmt::format("manhunt|{}|{}", attempt.search, id),

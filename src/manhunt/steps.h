@@ -23,6 +23,11 @@ std::string attempt_timer_kind(ChannelKind kind);
 std::string step_timer(const std::string& search, const AttemptId& id);
 std::string end_timer(const std::string& search);
 
+// The timer of a search's next step, or of its end where there is none. Whoever handles it finds out whether
+// it is time.
+store::Async<void> bring_forward(schedule::Schedule& schedule, std::string search, AttemptId next,
+                                 TimePoint at);
+
 // What begins an attempt of a track at `at`.
 schedule::Timer attempt_timer(const std::string& search, const AttemptId& id, const Track& track,
                               TimePoint at);

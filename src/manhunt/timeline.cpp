@@ -198,6 +198,10 @@ bool is_used(const Method& method, const Domain& domain) {
   return method.enabled && (method.verified || !domain.uses_verified_only());
 }
 
+bool is_still_used(const std::optional<Method>& method, const Attempt& attempt, const Domain& domain) {
+  return method && is_used(*method, domain) && method->destination == attempt.destination;
+}
+
 TimePoint after_quiet_hours(const Contact& contact, TimePoint time) {
   if (!contact.quiet) return time;
   const auto zone =

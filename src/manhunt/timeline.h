@@ -33,6 +33,10 @@ Track track_of(const Called& called, const FullContact& contact, const Domain& d
 // Whether it is enabled, and verified where that is needed.
 bool is_used(const Method& method, const Domain& domain);
 
+// Whether an attempt by it may be made still; nothing: it was removed.
+bool is_still_used(const std::optional<Method>& method, const Attempt& attempt, const Domain& domain);
+inline constexpr const char* kNotUsedAnyMore = "the method was removed, disabled or changed";
+
 // The first moment from `time` on that is not in the contact's quiet hours.
 TimePoint after_quiet_hours(const Contact& contact, TimePoint time);
 

@@ -7,8 +7,10 @@
 #include <boost/asio/io_context.hpp>
 
 #include "base/time_text.h"
+#include "manhunt/heartbeats.h"
 #include "manhunt/links.h"
 #include "manhunt/manhunt_fixture.h"
+#include "manhunt/replies.h"
 #include "manhunt/timeline.h"
 
 namespace tabella::manhunt {
@@ -55,6 +57,12 @@ class SearchesTest : public ManhuntFixture {
     const auto attempt = full(search).attempts.at(0);
     EXPECT_TRUE(
         run(searches_.note_undelivered(search.id, attempt.id, attempt.tries.back().reference, "lost")));
+  }
+
+  static TimePoint expiry_of(const std::string& link) {
+    const auto token = parse_link_token(link.substr(link.find(kLinkPath) + kLinkPath.size()));
+    EXPECT_TRUE(token) << link;
+    return token ? token->expires : TimePoint{};
   }
 
   FullSearch full(const Search& search) { return run(searches_.find_full(search.id)).value().value(); }
@@ -175,10 +183,7 @@ TEST_F(SearchesTest, TheLinkOfABundleIsGoodForAsLongAsAnyOther) {
   asked_at("2026-11-18T09:00:00Z", 1);
   open({.contact = "cbob"});
   asked_at("2026-11-18T09:15:01Z", 2);
-  const auto& link = recorder_->last_link;
-  const auto token = parse_link_token(link.substr(link.find(kLinkPath) + kLinkPath.size()));
-  ASSERT_TRUE(token);
-  EXPECT_GE(token->expires, parse_time("2026-11-19T09:15:00Z").value());
+  EXPECT_GE(expiry_of(recorder_->last_link), parse_time("2026-11-19T09:15:00Z").value());
 }
 
 TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainInTheNight) {
@@ -219,6 +224,134 @@ TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainByAMethodThatWasRemoved) {
   lose(search);
   until([&] { return full(search).attempts.at(0).state == AttemptState::failed; });
   EXPECT_EQ(second_->sent.size(), 0u);
+}
+
+TEST_F(SearchesTest, WhatIsSentAgainHasALinkThatIsGoodFromThenOn) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight);
+  const auto search = open({.contact = "cbob", .low_urgency = true, .wait = minutes(20)});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  move_to("2026-11-18T22:01:00Z");
+  lose(search);
+  move_to("2026-11-19T07:00:00Z");
+  until([&] { return full(search).attempts.at(0).state == AttemptState::sent; });
+  EXPECT_GE(expiry_of(second_->last_link), parse_time("2026-11-20T07:00:00Z").value());
+}
+
+TEST_F(SearchesTest, TheTextThatWasSentLastIsAnsweredThoughItWasSentAgain) {
+  move_to("2026-11-18T09:00:00Z");
+  FullContact bob{.contact = {.id = "cbob", .domain = "shop", .name = "Bob", .language = "it"}};
+  bob.methods.push_back(
+      {.id = "mbob", .contact = "cbob", .kind = ChannelKind::text, .destination = "+390612345678"});
+  EXPECT_TRUE(run(contacts_.create(bob)));
+  const auto first = open({.contact = "cbob", .wait = minutes(30)});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  move_to("2026-11-18T09:05:00Z");
+  const auto second = open({.contact = "cbob", .wait = minutes(30)});
+  asked_at("2026-11-18T09:05:00Z", 2);
+  move_to("2026-11-18T09:06:00Z");
+  lose(first);
+  until([&] { return full(first).attempts.at(0).state == AttemptState::sent && second_->sent.size() == 1; });
+  Replies replies{store_, clock_, searches_};
+  const std::string number = "+390612345678";
+  EXPECT_EQ(requests_of([&] { EXPECT_EQ(run(replies.take(number, "I am on holiday")), ""); }),
+            std::pair(0, 0));
+  EXPECT_EQ(run(replies.take(number, "1")).value(), "Grazie. Ha accettato.") << "as he was asked";
+  EXPECT_EQ(full(first).search.status, Status::successful);
+  EXPECT_EQ(full(second).search.status, Status::active);
+  EXPECT_EQ(run(replies.take(number, "1 " + full(second).attempts.at(0).code)).value(),
+            "Grazie. Ha accettato.");
+  EXPECT_EQ(full(second).search.status, Status::successful);
+}
+
+TEST_F(SearchesTest, ABundleIsNotSentByAMethodThatWasRemoved) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T09:00:00Z", 1);
+  const auto search = open({.contact = "cbob", .wait = minutes(30)});
+  look();
+  EXPECT_TRUE(run(contacts_.remove_method("cbob", "mcbob0")).value());
+  asked_at("2026-11-18T09:15:01Z", 1);
+  EXPECT_EQ(full(search).attempts.at(0).state, AttemptState::skipped);
+  EXPECT_EQ(full(search).attempts.at(0).detail, kNotUsedAnyMore);
+}
+
+TEST_F(SearchesTest, WhatGoesWithWhatIsUrgentIsNotWaitedForUntilTheMorning) {
+  move_to("2026-11-18T21:50:00Z");
+  contact("cbob", {minutes(0)}, kNight, {.count = 1, .per = minutes(15)});
+  open({.contact = "cbob"});
+  asked_at("2026-11-18T21:50:00Z", 1);
+  const auto search = open({.contact = "cbob", .low_urgency = true, .wait = minutes(5)});
+  look();
+  open({.contact = "cbob", .wait = minutes(5)});
+  asked_at("2026-11-18T22:00:01Z", 2);
+  move_to("2026-11-18T22:04:59Z");
+  fails_at(search, "2026-11-18T22:05:03Z");
+}
+
+TEST_F(SearchesTest, AMessageIsAnsweredAndNotTheOneThatCameAfterIt) {
+  move_to("2026-11-18T09:00:00Z");
+  contact("cbob", {minutes(0)}, {}, {.count = 1, .per = minutes(15)});
+  std::vector<Search> opened;
+  for (int i = 0; i < 4; ++i) opened.push_back(open({.contact = "cbob", .wait = minutes(30)}));
+  until([&] {
+    return std::ranges::all_of(opened, [&](const Search& one) { return !full(one).attempts.empty(); });
+  });
+  std::erase_if(opened,
+                [&](const Search& one) { return full(one).attempts.at(0).state == AttemptState::sent; });
+  ASSERT_EQ(opened.size(), 3u);
+  // One is written down as bundled when the message with the others has gone.
+  const auto late = full(opened[2]).attempts.at(0);
+  const auto place = store::Row()
+                         .set("PK", bundle_partition(late.bundle))
+                         .set("SK", fmt::format("{}|{}", late.search, late.id.text()));
+  EXPECT_TRUE(run(engine_.delete_item(store::Delete("manhunt", place))));
+  asked_at("2026-11-18T09:15:01Z", 2);
+  move_to("2026-11-18T09:15:10Z");
+  std::vector<store::TransactWrite> join;
+  join.push_back(bundles_.join_write(late));
+  EXPECT_TRUE(run(engine_.transact_write_items({.writes = std::move(join)})));
+  EXPECT_TRUE(run(bundles_.expect(late)));
+  asked_at("2026-11-18T09:15:20Z", 3);
+  const auto answered = full(opened[0]).attempts.at(0);
+  EXPECT_TRUE(run(searches_.answer(opened[0].id, {.accept = true, .attempt = answered.id, .how = "api"})));
+  EXPECT_EQ(full(opened[1]).search.status, Status::successful);
+  EXPECT_EQ(full(opened[2]).search.status, Status::active);
+}
+
+TEST_F(SearchesTest, AHeartbeatThatIsMissedInAMaintenanceWindowIsLookedAtWhenThatIsOver) {
+  move_to("2026-11-17T09:30:00Z");
+  contact("cbob", {minutes(0)});
+  policy("all", {{.targets = {{.contact = "cbob"}}, .wait = minutes(5)}});
+  Heartbeats heartbeats{
+      {.store = store_, .clock = clock_, .schedule = schedule_, .domains = domains_, .searches = searches_},
+      "manhunt"};
+  EXPECT_TRUE(run(heartbeats.put(
+      {.domain = "shop", .name = "backup", .every = std::chrono::hours(24), .policy = "all"})));
+  EXPECT_TRUE(run(domains_.put("shop", Part::maintenance, "night",
+                               R"({"from": "2026-11-18T09:00:00Z", "to": "2026-11-18T10:00:00Z"})")));
+  asked_at("2026-11-18T09:59:59Z", 0);
+  asked_at("2026-11-18T10:00:01Z", 1);
+}
+
+TEST_F(SearchesTest, OverridesTakeNoRoomFromWhatElseADomainHas) {
+  EXPECT_TRUE(run(domains_.put("shop", Part::schedule, "primary",
+                               R"({"timezone": "UTC", "title": "", "rotations": [], "overrides": []})")));
+  const auto as_it_is = [](OnCallSchedule&) -> Checked<void> { return {}; };
+  EXPECT_TRUE(run(domains_.change_schedule("shop", "primary", as_it_is)).value());
+  const auto before = run(domains_.find("shop")).value();
+  EXPECT_TRUE(run(domains_.change_schedule("shop", "primary", [](OnCallSchedule& changed) -> Checked<void> {
+                for (int i = 0; i < 100; ++i)
+                  changed.overrides.push_back({.id = fmt::format("o{}", i),
+                                               .contact = "cann",
+                                               .from = parse_time("2026-11-18T09:00:00Z").value(),
+                                               .to = parse_time("2026-11-18T10:00:00Z").value()});
+                return {};
+              })).value());
+  const auto after = run(domains_.find("shop")).value();
+  EXPECT_EQ(after->overrides, 100u);
+  EXPECT_NEAR(static_cast<double>(after->bytes), static_cast<double>(before->bytes), 8) << "of its length";
 }
 
 TEST_F(SearchesTest, ABundleThatDidNotArriveIsSentByTheNext) {
