@@ -569,6 +569,47 @@ test('a user whom the backend has signed for comes in, another does not', async 
   await page.getByText('You are signed out.').waitFor()
 })
 
+test('a user may have any name', async () => {
+  for (const name of ['李小龙', 'Jürgen & co?']) {
+    await call('GET', `counts?user=${encodeURIComponent(name)}`)
+    await publish(`for ${name}`, { to: name })
+    const page = await open('', { change: (text) => text.replace('user="ann"', `user="${name.replace('&', '&amp;')}"`) })
+    await row(page, `for ${name}`).waitFor()
+    await page.close()
+  }
+})
+
+test('a row that the page draws is opened by a click, but for what can be clicked in it', async () => {
+  await publish('one')
+  const page = await open()
+  await page.evaluate(() => {
+    const element = document.querySelector('tabella-inbox')
+    globalThis.seen = []
+    element.addEventListener('tabella-inbox-open', (event) => globalThis.seen.push(event.detail.message.title))
+    element.renderItem = (message) => {
+      const made = document.createElement('p')
+      made.innerHTML = '<em></em> <button>mine</button>'
+      made.firstChild.textContent = message.message.title
+      made.lastChild.onclick = () => globalThis.seen.push('button')
+      return made
+    }
+    element.requestUpdate()
+  })
+  await page.locator('tabella-inbox button', { hasText: 'mine' }).click()
+  await until(page, () => globalThis.seen.join() === 'button')
+  await untilBadge(page, '1')
+  await page.locator('tabella-inbox em').click()
+  await until(page, () => globalThis.seen.join() === 'button,one')
+  await untilBadge(page, '')
+})
+
+test('inline may be a property, as frameworks set it', async () => {
+  const page = await open('', { opened: false })
+  await page.evaluate(() => { document.querySelector('tabella-inbox').inline = true })
+  await page.locator('tabella-inbox .panel').waitFor()
+  assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector('tabella-inbox').shadowRoot.querySelector('.panel')).position), 'static')
+})
+
 test('the page may do something else with what is opened', async () => {
   await publish('one', { message: { cta_uri: '/elsewhere' } })
   const page = await open()

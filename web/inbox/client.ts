@@ -415,7 +415,7 @@ export class InboxClient extends EventTarget {
   // A token that has ended is asked for once more.
   async #fetch(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Response> {
     for (let tries = 0; ; ++tries) {
-      const response = await fetch(`${this.#base}/${path}`, {
+      const response = await fetch(this.#address(path), {
         method,
         headers: await this.#headers(tries > 0, body !== undefined),
         cache: 'no-store',
@@ -432,8 +432,15 @@ export class InboxClient extends EventTarget {
     }
   }
 
+  // A name that is not ASCII would not get through in a header.
+  #address(path: string): string {
+    const { user } = this.#options;
+    if (!user) return `${this.#base}/${path}`;
+    return `${this.#base}/${path}${path.includes('?') ? '&' : '?'}user=${encodeURIComponent(user)}`;
+  }
+
   async #headers(anew: boolean, json: boolean): Promise<Record<string, string>> {
-    const { token, user, hmac } = this.#options;
+    const { token, hmac } = this.#options;
     const headers: Record<string, string> = json ? { 'Content-Type': 'application/json' } : {};
     if (typeof token === 'function') {
       if (anew || !this.#token) this.#token = await token();
@@ -442,7 +449,6 @@ export class InboxClient extends EventTarget {
       await this.#refreshInTime();
     }
     if (this.#token) headers['Authorization'] = `Bearer ${this.#token}`;
-    if (user) headers['X-Inbox-User'] = user;
     if (hmac) headers['X-Inbox-Hmac'] = hmac;
     return headers;
   }

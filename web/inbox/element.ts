@@ -45,7 +45,7 @@ export class TabellaInbox extends LitElement {
     badge: {},
     snoozeFor: { attribute: 'snooze-for' },
     open: { type: Boolean, reflect: true },
-    inline: { type: Boolean },
+    inline: { type: Boolean, reflect: true },
     texts: { type: Object },
     categories: { type: Array },
     renderItem: { attribute: false },
@@ -233,6 +233,14 @@ export class TabellaInbox extends LitElement {
       new CustomEvent('tabella-inbox-open', { detail: message, bubbles: true, composed: true, cancelable: true }),
     );
     if (!opened) event.preventDefault();
+  }
+
+  // What the page has drawn into a row opens it, but for what can be clicked by itself.
+  #onOwnRow(event: Event): void {
+    const slot = event.currentTarget as HTMLSlotElement;
+    const inside = event.composedPath().slice(0, event.composedPath().indexOf(slot));
+    const isOwn = slot.assignedNodes().length > 0 && !inside.some((node) => node instanceof Element && node.matches('a, button, input, select, textarea, label'));
+    if (isOwn) slot.querySelector<HTMLElement>('.name')?.click();
   }
 
   #onListKey(event: KeyboardEvent): void {
@@ -474,7 +482,7 @@ export class TabellaInbox extends LitElement {
     return html`<article class="row ${message.read ? '' : 'unread'}" part="item ${message.read ? 'item-read' : 'item-unread'}" data-at=${at}
       aria-posinset=${at + 1} aria-setsize=${total} aria-labelledby="title-${message.id}" tabindex=${at === this.#active ? 0 : -1}
       style=${styleMap({ top: `${at * this.#rowHeight}px` })} @focusin=${() => this.#setActive(message.id)}>
-      <slot name="item-${message.id}">
+      <slot name="item-${message.id}" @click=${(event: Event) => this.#onOwnRow(event)}>
         <span class="dot" part="dot"></span>
         <div class="content">
           <div class="line">

@@ -97,6 +97,7 @@ export const styles = css`
   :host(:dir(rtl)) .row { padding: 11px 12px 0 16px; }
   .row:hover, .row:focus-within { background: var(--_hover); }
   .row:focus-visible { outline-offset: -2px; }
+  .row ::slotted(*) { cursor: pointer; }
   .dot { width: 8px; height: 8px; border-radius: 50%; margin-block-start: 6px; }
   .unread .dot { background: var(--_accent); }
   .content { min-width: 0; }
