@@ -102,7 +102,16 @@ class Api {
 
   static void add_live_routes(Routes& routes);
   Task live(Call& call);
+  // What a stream has told.
+  struct Told {
+    bool was_away = false;
+    Mark since = {};
+    std::optional<Marks> marks = {};
+    std::string counts = {};
+  };
   Task tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until);
+  boost::asio::awaitable<bool> tell_changes(net::EventStream& stream, const Box& box, Told& told);
+  boost::asio::awaitable<bool> tell_counts(net::EventStream& stream, const Box& box, Told& told);
 
   static constexpr size_t kMostBytesOfPages = size_t{32} << 20;
 

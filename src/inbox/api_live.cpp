@@ -37,61 +37,67 @@ awaitable<void> Api::live(Call& call) {
   });
 }
 
-// "marks" says up to where everything was marked as read, before what has changed since; "message" is each
-// that is new or has changed, "removed" each that is gone, "counts" come whenever they are others; "reset"
-// where too much has happened since: the page reads all again.
 awaitable<void> Api::tell(net::EventStream& stream, Box box, std::optional<Mark> since, TimePoint until) {
   const auto subscription = parts_.news.subscribe(co_await boost::asio::this_coro::executor,
                                                   {box.partition(), public_box(box.place).partition()});
-  std::string counts_sent;
-  std::optional<Marks> marks_sent;
-  std::string json;
-  bool was_away = since.has_value();
+  Told told{.was_away = since.has_value()};
+  if (!since) {
+    const auto now = co_await parts_.boxes.sequence_of(box);
+    if (!now) co_return;
+    since = *now;
+  }
+  told.since = *since;
+  bool is_news = true;
   while (!stream.ended() && !parts_.news.stopping()) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - parts_.clock.now());
     if (left <= std::chrono::milliseconds(0)) co_return;
-    if (!since) {
-      const auto now = co_await parts_.boxes.sequence_of(box);
-      if (!now) co_return;
-      since = *now;
-    }
-    const auto changes = co_await parts_.boxes.changes(box, *since, std::exchange(was_away, false));
-    if (!changes) co_return;  // the client comes back, and goes on where it was
-    const auto id = sequence_text(changes->sequence);
-    if (changes->too_long_ago && !co_await stream.send(id, "reset", "{}")) co_return;
-    if (marks_sent != changes->marks) {
-      json.clear();
-      write_marks(json, changes->marks, changes->sequence);
-      if (!co_await stream.send(sequence_text(*since), "marks", json)) co_return;
-      marks_sent = changes->marks;
-    }
-    // The id of each is that of what is known already, but for the last: who is cut off in between gets all
-    // again.
-    auto left_to_tell = changes->entries.size() + changes->removed.size();
-    const auto id_of_next = [&] { return --left_to_tell == 0 ? id : sequence_text(*since); };
-    for (const auto& entry : changes->entries) {
-      json.clear();
-      write_entry(json, entry);
-      if (!co_await stream.send(id_of_next(), "message", json)) co_return;
-    }
-    for (const auto& removed : changes->removed) {
-      json.clear();
-      JsonObjectWriter(json).string("id", removed);
-      if (!co_await stream.send(id_of_next(), "removed", json)) co_return;
-    }
-    since = changes->sequence;
-    const auto counts = co_await parts_.boxes.counts(box);
-    if (!counts) co_return;
-    json.clear();
-    write_counts(json, *counts);
-    if (json != counts_sent) {
-      if (!co_await stream.send(id, "counts", json)) co_return;
-      counts_sent = json;
-    } else if (!co_await stream.keep_alive()) {
-      co_return;
-    }
-    co_await subscription->wait(std::min<std::chrono::milliseconds>(kLookAgain, left));
+    if (is_news && !co_await tell_changes(stream, box, told)) co_return;
+    if (!co_await tell_counts(stream, box, told)) co_return;
+    is_news = co_await subscription->wait(std::min<std::chrono::milliseconds>(kLookAgain, left));
   }
+}
+
+// "marks" says up to where everything was marked as read, before what has changed since; "message" is each
+// that is new or has changed, "removed" each that is gone; "reset" where too much has happened since: the
+// page reads all again. False: the stream is over; the client comes back, and goes on where it was.
+awaitable<bool> Api::tell_changes(net::EventStream& stream, const Box& box, Told& told) {
+  const auto changes = co_await parts_.boxes.changes(box, told.since, std::exchange(told.was_away, false));
+  if (!changes) co_return false;
+  const auto before = sequence_text(told.since), id = sequence_text(changes->sequence);
+  if (changes->too_long_ago && !co_await stream.send(id, "reset", "{}")) co_return false;
+  std::string json;
+  if (told.marks != changes->marks) {
+    write_marks(json, changes->marks, changes->sequence);
+    if (!co_await stream.send(before, "marks", json)) co_return false;
+    told.marks = changes->marks;
+  }
+  // The id of each is that of what is known already, but for the last: who is cut off in between gets all
+  // again.
+  auto left_to_tell = changes->entries.size() + changes->removed.size();
+  const auto id_of_next = [&] { return --left_to_tell == 0 ? id : before; };
+  for (const auto& entry : changes->entries) {
+    json.clear();
+    write_entry(json, entry);
+    if (!co_await stream.send(id_of_next(), "message", json)) co_return false;
+  }
+  for (const auto& removed : changes->removed) {
+    json.clear();
+    JsonObjectWriter(json).string("id", removed);
+    if (!co_await stream.send(id_of_next(), "removed", json)) co_return false;
+  }
+  told.since = changes->sequence;
+  co_return true;
+}
+
+// Whenever they are others.
+awaitable<bool> Api::tell_counts(net::EventStream& stream, const Box& box, Told& told) {
+  const auto counts = co_await parts_.boxes.counts(box);
+  if (!counts) co_return false;
+  std::string json;
+  write_counts(json, *counts);
+  if (json == told.counts) co_return co_await stream.keep_alive();
+  told.counts = json;
+  co_return co_await stream.send(sequence_text(told.since), "counts", json);
 }
 
 }  // namespace tabella::inbox

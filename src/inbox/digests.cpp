@@ -79,21 +79,28 @@ std::string filled(std::string text, int64_t count, std::string_view category) {
   return text;
 }
 
-// Of several their number, and the newest of them. One is as it was: `alone`, if that is known.
-item::Value digest_message(std::vector<std::pair<std::string, item::Value>> items, int64_t count,
-                           const std::string& title, std::string_view category,
-                           std::optional<item::Value> alone = {}) {
-  auto message = alone ? std::move(*alone) : count == 1 ? items.front().second : item::Value::map();
-  if (count > 1) message.set_member("title", item::Value::string(filled(title, count, category)));
+// Of several their number, the newest of them, and the ids of the others. One is as it was: `alone`, if that
+// is known.
+item::Value digest_message(std::vector<std::pair<std::string, item::Value>> items,
+                           std::vector<item::Value> others, const std::string& title,
+                           std::string_view category, std::optional<item::Value> alone = {}) {
+  const auto count = static_cast<int64_t>(items.size() + others.size());
+  const bool is_one = count == 1 && !items.empty();
+  auto message = alone ? std::move(*alone) : is_one ? items.front().second : item::Value::map();
+  if (!alone && !is_one) message.set_member("title", item::Value::string(filled(title, count, category)));
   auto digest = item::Value::map();
   digest.set_member("count", item::Value::integer(count));
   std::vector<item::Value> list;
   for (auto& [id, one] : items) {
-    if (list.size() == kMostShown) break;
+    if (list.size() == kMostShown) {
+      others.push_back(item::Value::string(id));
+      continue;
+    }
     one.set_member("id", item::Value::string(id));
     list.push_back(std::move(one));
   }
   digest.set_member("items", item::Value::list(std::move(list)));
+  if (!others.empty()) digest.set_member("others", item::Value::list(std::move(others)));
   digest.set_member("heading", item::Value::string(title));
   digest.set_member("category", item::Value::string(std::string(category)));
   message.set_member("digest", std::move(digest));
@@ -206,11 +213,15 @@ std::optional<item::Value> Digests::without(item::ValueView message, const std::
     found = found || its_id == id;
     if (its_id != id) items.emplace_back(std::move(its_id), item::Value::decode(each.value()));
   }
+  std::vector<item::Value> others;
+  if (const auto more = digest->member("others"); more && more->type() == item::Type::L)
+    for (item::Elements each(*more); each.next();) {
+      found = found || each.value().content() == id;
+      if (each.value().content() != id) others.push_back(item::Value::decode(each.value()));
+    }
   if (!found) return item::Value::decode(message);
-  if (items.empty()) return {};
-  const auto count = digest->member("count");
-  const auto left = count ? item::number_to_int(count->content()).value_or(1) - 1 : 0;
-  return digest_message(std::move(items), left, store::text_of(*digest, "heading"),
+  if (items.empty() && others.empty()) return {};
+  return digest_message(std::move(items), std::move(others), store::text_of(*digest, "heading"),
                         store::text_of(*digest, "category"));
 }
 
@@ -271,7 +282,7 @@ Async<void> Digests::publish(const Box& box, const std::string& category, int64_
     digest.content.received = epoch_milliseconds(now);
     digest.content.expires = epoch_milliseconds(now) / 1000 + rules.time_to_live(category).count();
     digest.content.message =
-        item::encode(digest_message(std::move(items), count, title, category, std::move(alone)));
+        item::encode(digest_message(std::move(items), {}, title, category, std::move(alone)));
     digest.content.opt_in = !rules.wants(category, Channel::bell);
     TABELLA_CO_ASSIGN(const bool published, co_await publish_(std::move(digest), std::move(along)));
     if (published) co_return store::Result<void>();

@@ -14,19 +14,13 @@ namespace tabella::inbox {
 namespace asio = boost::asio;
 using asio::awaitable;
 
-namespace {
-
-constexpr std::chrono::milliseconds kLookForOthers{500};
-
-}  // namespace
-
 // What comes between the question and the wait is posted behind it, to the same thread.
-awaitable<void> News::Subscription::wait(std::chrono::milliseconds at_most) {
+awaitable<bool> News::Subscription::wait(std::chrono::milliseconds at_most) {
   if (!told_) {
     timer_.expires_after(at_most);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
-  told_ = false;
+  co_return told_.exchange(false);
 }
 
 std::shared_ptr<News::Subscription> News::subscribe(const asio::any_io_executor& executor,
@@ -84,7 +78,8 @@ std::vector<std::string> News::watched() {
   return partitions;
 }
 
-awaitable<void> News::look_for_others(store::Store& store, std::string table) {
+awaitable<void> News::look_for_others(store::Store& store, std::string table,
+                                      std::chrono::milliseconds every) {
   std::unordered_map<std::string, int64_t> known;
   while (!stopping_) {
     std::vector<store::Item> keys;
@@ -102,7 +97,7 @@ awaitable<void> News::look_for_others(store::Store& store, std::string table) {
         now.emplace(std::move(partition), sequence);
       }
     known = std::move(now);
-    co_await store::pause_for(kLookForOthers);
+    co_await store::pause_for(every);
   }
 }
 

@@ -28,8 +28,8 @@ class News {
   class Subscription {
    public:
     Subscription(const boost::asio::any_io_executor& executor) : timer_(executor) {}  // NOLINT
-    // Comes back at once if there were news since the last time.
-    boost::asio::awaitable<void> wait(std::chrono::milliseconds at_most);
+    // Comes back at once if there were news since the last time. Whether there were.
+    boost::asio::awaitable<bool> wait(std::chrono::milliseconds at_most);
 
    private:
     friend class News;
@@ -47,8 +47,9 @@ class News {
   bool stopping() const { return stopping_; }
   size_t waiting() const { return waiting_; }
 
-  // Looks for changes by other processes, until stop().
-  boost::asio::awaitable<void> look_for_others(store::Store& store, std::string table);
+  // Looks for changes by other processes every so often, until stop().
+  boost::asio::awaitable<void> look_for_others(store::Store& store, std::string table,
+                                               std::chrono::milliseconds every);
 
  private:
   using Waiting = std::list<std::weak_ptr<Subscription>>;

@@ -57,9 +57,10 @@ class InboxSystem final : public house::System {
     return "keeps the notifications of a product's users, with exact counts (REST, server-sent events)";
   }
   OptionGroup options() override {
-    return {
-        "Inbox",
-        {{"--inbox-table", text_option(table_, "NAME"), "Table with the messages, counters and settings"}}};
+    return {"Inbox",
+            {{"--inbox-table", text_option(table_, "NAME"), "Table with the messages, counters and settings"},
+             {"--inbox-poll", time_option(poll_, std::chrono::milliseconds{100}, std::chrono::minutes{1}),
+              "How often is looked for what other processes publish to pages that are open here"}}};
   }
   std::vector<store::TablePlan> tables(const std::string& prefix) const override {
     return {plan_inbox_table(prefix + table_)};
@@ -79,8 +80,9 @@ class InboxSystem final : public house::System {
                                             .outbound = house.outbound,
                                             .clock = house.clock});
     // Others may be at it in any case: by the DynamoDB port, where the store is in this process.
-    house.add_worker().run(
-        [&news = running_->news, &store = house.store, table] { return news.look_for_others(store, table); });
+    house.add_worker().run([&news = running_->news, &store = house.store, table, every = poll_] {
+      return news.look_for_others(store, table, every);
+    });
   }
   void write_metrics(metrics::Exposition& out) const override {
     out.gauge("tabella_inbox_live_readers", "Answers that wait for messages",
@@ -94,6 +96,7 @@ class InboxSystem final : public house::System {
  private:
   const std::function<SendEmail()> send_email_;
   std::string table_ = "tabella-inbox";
+  std::chrono::milliseconds poll_{500};
   std::unique_ptr<Running> running_;
   std::unique_ptr<Api> api_;
 };

@@ -60,8 +60,9 @@ TEST_F(InboxCosts, RedactingIsAFewForEachUser) {
   const auto id = publish({"ann", "bob"});
   EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, id, {"bob"}))); }), 5);
   const auto of_one = publish({"ann"}), of_three = publish({"ann", "bob", "cy"}), of_all = publish({});
-  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_one, {}))); }), 5 + 3);
-  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_three, {}))); }), 5 + 3 * 3);
+  EXPECT_TRUE(run(boxes_.counts(kAnn)));  // so that the list of broadcasts is known
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_one, {}))); }), 2 + 4);
+  EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_three, {}))); }), 2 + 3 * 4);
   EXPECT_EQ(requests_of([&] { EXPECT_TRUE(*run(posts_.redact(kShop, of_all, {}))); }), 4);
 }
 

@@ -241,6 +241,31 @@ TEST_F(InboxPosts, BroadcastsSayWhatTheySayAlsoWhereThatIsNotKept) {
   EXPECT_EQ(found, 900u);
 }
 
+TEST_F(InboxPosts, ADigestOfMoreThanAreShownCountsAllOfThem) {
+  const auto digest = window();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 60; ++i) {
+    ids.push_back(run(posts_.publish(gathered("one")))->post.id);
+    EXPECT_TRUE(carry_on(ids.back()));
+  }
+  clock_.advance(seconds(60));
+  EXPECT_TRUE(publish_digest(digest));
+  const auto shown = [&] {
+    const auto page = run(boxes_.feed(kAnn, {.limit = 10})).value();
+    EXPECT_EQ(page.entries.size(), 1u);
+    return content_of(*page.entries.at(0).message);
+  };
+  const auto count = [&] { return store::number_of(*shown().member("digest"), "count"); };
+  EXPECT_EQ(count(), 60);
+  EXPECT_TRUE(*run(posts_.redact(kShop, ids.front(), {})));
+  EXPECT_EQ(count(), 59) << "it was not among those that are shown";
+  for (size_t i = 10; i < ids.size(); ++i) EXPECT_TRUE(*run(posts_.redact(kShop, ids[i], {})));
+  EXPECT_EQ(count(), 9) << "the others are still there";
+  EXPECT_EQ(store::text_of(shown(), "title"), "9 new: news");
+  for (size_t i = 1; i < 10; ++i) EXPECT_TRUE(*run(posts_.redact(kShop, ids[i], {})));
+  EXPECT_EQ(run(boxes_.feed(kAnn, {.limit = 10}))->entries.size(), 0u);
+}
+
 TEST_F(InboxPosts, ADigestOfOneHasAllThatItsMessageHas) {
   auto alone = gathered("one");
   auto message = item::Value::map();
