@@ -1,6 +1,6 @@
 -- wrk's side of ./bench inbox: one kind of request, for users by turns. The requests are made beforehand, so that
 -- sending them costs as little as what other generators send.
--- Arguments: publish, feed, anew (pages of 15 to 25 messages in turns) or counts; the number of users; the body of a message, in a file.
+-- Arguments: publish, told (the same), feed, anew (pages of 15 to 25 messages in turns) or counts; the number of users; the body of a message, in a file.
 local requests, at = {}, 0
 
 function init(args)
@@ -10,7 +10,7 @@ function init(args)
   file:close()
   for n = 0, (what == "anew" and 11 or 1) * users - 1 do
     local user = string.format("user-%06d", n % users)
-    if what == "publish" then
+    if what == "publish" or what == "told" then
       local body = '{"to":"' .. user .. '","category":"orders","message":' .. message .. "}"
       requests[n] = wrk.format("POST", "/inbox/shop/bell/messages/post", { ["Content-Type"] = "application/json" }, body)
     else

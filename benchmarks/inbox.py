@@ -2,10 +2,11 @@
 (a table of messages with an index, synchronous_commit on; its own HTTP layer left out), in one run on one disk, with nginx as the ceiling of what is
 reached over HTTP. Ratios are what counts.
 
-  ./bench inbox [--seconds 4] [--rounds 3] [--only publish|feed|anew|counts|broadcast|streams] [--messages 100] [--users 1000]
+  ./bench inbox [--seconds 4] [--rounds 3] [--only publish|told|feed|anew|counts|broadcast|streams] [--messages 100] [--users 1000]
                 [--broadcast 1000000] [--streams 10000]
 
 publish    a message for one user in a request, at 64 connections
+told       the same, where PostgreSQL tells whoever listens (pg_notify), as an open page needs it: here it always is
 feed       a page of 20 for a user with --messages of his own and as many broadcasts, as he asks for it again and again
 anew       pages of 15 to 25 of the same users in turns: more than are kept in memory, so that each is made anew
 counts     unread, in all and by category, of the same users
@@ -100,6 +101,7 @@ CREATE TABLE receipts (user_id int, id bigint, read_at timestamptz NOT NULL, PRI
 """
 USER = "\\set user random(0, {users} - 1)\n"
 PUBLISH = USER + "INSERT INTO messages (user_id, category, expires_at, message) VALUES (:user, 'orders', now() + interval '30 days', '{message}');\n"
+TOLD = PUBLISH.replace("INSERT", "WITH made AS (INSERT", 1).replace(";\n", " RETURNING user_id, id) SELECT pg_notify('bell', user_id || ' ' || id) FROM made;\n")
 FEED = USER + """SELECT * FROM (
   (SELECT id, category, read_at, message FROM messages WHERE user_id = :user AND expires_at > now() ORDER BY id DESC LIMIT 20)
   UNION ALL
@@ -112,7 +114,7 @@ COUNTS = USER + """SELECT category, sum(count) FROM (
   SELECT b.category, count(*) FROM broadcasts b WHERE b.expires_at > now() AND NOT EXISTS (SELECT FROM receipts r WHERE r.user_id = :user AND r.id = b.id) GROUP BY b.category
 ) both_kinds GROUP BY category;
 """
-SCRIPTS = {"publish": PUBLISH, "feed": FEED, "anew": FEED, "counts": COUNTS}
+SCRIPTS = {"publish": PUBLISH, "told": TOLD, "feed": FEED, "anew": FEED, "counts": COUNTS}
 
 
 class PostgreSQL(postgresql.Cluster):
@@ -150,7 +152,7 @@ class Nginx:
 
 
 def compare(options, what, tabella, peer, nginx, verdicts):
-    if what != "publish":
+    if what not in ("publish", "told"):
         connection = http.client.HTTPConnection("127.0.0.1", tabella.port)
         connection.request("GET", "/inbox/shop/bell/" + ("counts" if what == "counts" else "messages?limit=20"), headers={"X-Inbox-User": "user-000000"})
         servers.set_nginx_answer(connection.getresponse().read())
@@ -255,10 +257,10 @@ def main():
     parser.add_argument("--users", type=int, default=1000)
     parser.add_argument("--broadcast", type=int, default=1_000_000)
     parser.add_argument("--streams", type=int, default=10_000)
-    parser.add_argument("--only", choices=["publish", "feed", "anew", "counts", "broadcast", "streams"])
+    parser.add_argument("--only", choices=["streams", "publish", "told", "feed", "anew", "counts", "broadcast"])
     options = parser.parse_args()
     os.makedirs(servers.WORK, exist_ok=True)
-    wanted = [options.only] if options.only else ["publish", "feed", "anew", "counts", "broadcast", "streams"]
+    wanted = [options.only] if options.only else ["streams", "publish", "told", "feed", "anew", "counts", "broadcast"]
     verdicts = journal.Verdicts()
     with contextlib.ExitStack() as stack:
         def started(server):
@@ -269,8 +271,11 @@ def main():
         if wanted != ["streams"]:
             peer = started(PostgreSQL(PORT + 10))
             nginx = started(Nginx(PORT + 20, tabella.message))
-        if "publish" in wanted:
-            compare(options, "publish", tabella, peer, nginx, verdicts)
+        if "streams" in wanted:
+            streams(options, tabella, verdicts)
+        for what in ("publish", "told"):
+            if what in wanted:
+                compare(options, what, tabella, peer, nginx, verdicts)
         reads = [what for what in ("feed", "anew", "counts") if what in wanted]
         if reads:
             for server in (tabella, peer):
@@ -280,8 +285,6 @@ def main():
             compare(options, what, tabella, peer, nginx, verdicts)
         if "broadcast" in wanted:
             broadcast(options, tabella, peer, verdicts)
-        if "streams" in wanted:
-            streams(options, tabella, verdicts)
     verdicts.print()
 
 

@@ -337,7 +337,7 @@ void read_stats_row(Stats& stats, item::ItemView row) {
   stats.counters[category] = read_tally(row);
   if (category != kAll) return;
   stats.joined = true;
-  stats.sequence = store::number_of(row, kSequence);
+  stats.sequence = store::number_of(row, kLastSequence);
   stats.redactions = store::number_of(row, kRedactions);
   stats.checked = store::number_of(row, kChecked);
   stats.marks.read = {store::number_of(row, kReadMark), store::number_of(row, kReadBroadcasts)};
@@ -370,9 +370,9 @@ Stats read_stats(const std::vector<store::Item>& rows) {
 Update stats_update(const std::string& table, const Box& box, const Stats& stats, int64_t sequence,
                     TimePoint now) {
   Update update(table, stats_key(box, kAll));
-  update.set(kSequence, sequence);
+  update.set(kLastSequence, sequence);
   if (stats.joined) {
-    update.when(store::equals(kSequence, stats.sequence));
+    update.when(store::equals(kLastSequence, stats.sequence));
     return update;
   }
   set_names(update, kKindOfStats, box);
@@ -384,7 +384,8 @@ Update arrival_update(const std::string& table, const Box& box, const Tally& tal
                       TimePoint now) {
   Update update(table, stats_key(box, kAll));
   set_names(update, kKindOfStats, box);
-  update.set(kSequence, sequence).when(store::absent(kSequence) || store::less(kSequence, sequence));
+  update.set(kLastSequence, sequence)
+      .when(store::absent(kLastSequence) || store::less(kLastSequence, sequence));
   update.set_if_absent(kChecked, epoch_milliseconds(now))
       .set_if_absent(kReadBroadcasts, sequence)
       .set_if_absent(kSeenBroadcasts, sequence)
@@ -455,7 +456,7 @@ void set_wishes(Update& update, const Wishes& wishes, const BellHistory& bell) {
   update.set(kBellSteps, steps);
 }
 
-int64_t sequence_of(item::ItemView row) { return store::number_of(row, kSequence); }
+int64_t sequence_of(item::ItemView row) { return store::number_of(row, kLastSequence); }
 void set_redactions(Update& update, int64_t sequence) { update.set(kRedactions, sequence); }
 void set_checked(Update& update, TimePoint now) { update.set(kChecked, epoch_milliseconds(now)); }
 

@@ -21,7 +21,8 @@ namespace tabella::inbox {
 inline constexpr const char* kExpiryIndex = "expiry";
 inline constexpr const char* kChangesIndex = "changes";
 inline constexpr const char* kExpires = "expiredat";
-inline constexpr const char* kSequence = "seq";
+inline constexpr const char* kSequence = "seq";          // of a message: of its last change
+inline constexpr const char* kLastSequence = "lastseq";  // of c#*; it stands in no index
 
 store::TablePlan plan_inbox_table(const std::string& name);
 

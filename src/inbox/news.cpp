@@ -85,13 +85,13 @@ awaitable<void> News::look_for_others(store::Store& store, std::string table,
     std::vector<store::Item> keys;
     for (const auto& partition : watched())
       keys.push_back(store::Row().set(kPartition, partition).set(kSort, std::string(kStatsPrefix) + kAll));
-    const auto rows = co_await store::get_all(store, table, std::move(keys), {kPartition, kSequence});
+    const auto rows = co_await store::get_all(store, table, std::move(keys), {kPartition, kLastSequence});
     if (!rows) log::warning("news of inboxes could not be looked for: {}", rows.error().message);
     std::unordered_map<std::string, int64_t> now;
     if (rows)
       for (const auto& row : *rows) {
         auto partition = store::text_of(row, kPartition);
-        const auto sequence = store::number_of(row, kSequence);
+        const auto sequence = store::number_of(row, kLastSequence);
         const auto before = known.find(partition);
         if (before == known.end() || before->second != sequence) tell(partition);
         now.emplace(std::move(partition), sequence);
