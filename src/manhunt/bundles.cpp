@@ -294,11 +294,8 @@ Async<std::optional<Bundles::Later>> Bundles::send_together(Gathered& gathered, 
     attempt.language = said.language;
     attempt.subject = said.subject;
   }
-  if (front.kind == ChannelKind::text) {
-    std::vector<store::TransactWrite> reply;
-    reply.push_back(reply_row_write(table_, front, parts_.clock.now()));
-    TABELLA_CO_TRY(co_await parts_.store.transact_write_items({.writes = std::move(reply)}));
-  }
+  if (front.kind == ChannelKind::text)
+    TABELLA_CO_TRY(co_await write_reply_row(parts_.store, table_, front, parts_.clock.now()));
   auto message = parts_.sender.message_of(occasion, front);
   // The same whenever these are sent again, and another for those that come to it late.
   message.id = fmt::format("bundle/{}/{}", bundle, front.tries.front().at);

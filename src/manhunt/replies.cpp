@@ -72,6 +72,13 @@ store::TransactWrite reply_row_write(const std::string& table, const Attempt& at
   return store::Put(table, std::move(row));
 }
 
+Async<void> write_reply_row(store::Store& store, std::string table, Attempt attempt, TimePoint now) {
+  std::vector<store::TransactWrite> writes;
+  writes.push_back(reply_row_write(table, attempt, now));
+  TABELLA_CO_TRY(co_await store.transact_write_items({.writes = std::move(writes)}));
+  co_return store::Result<void>();
+}
+
 // The texts to a number, the newest first.
 store::QueryRequest Replies::texts_to(const std::string& number) const {
   return store::Query(searches_.table())

@@ -19,6 +19,8 @@ std::optional<bool> meaning_of(std::string_view text);
 
 // The row of a text that is about to go out, as a write of the transaction that begins it.
 store::TransactWrite reply_row_write(const std::string& table, const Attempt& attempt, TimePoint now);
+// The same for one that goes out again, or in a bundle: it is the latest then.
+store::Async<void> write_reply_row(store::Store& store, std::string table, Attempt attempt, TimePoint now);
 
 // Thread-safe.
 class Replies {

@@ -300,11 +300,8 @@ Async<void> Runner::make_again(const Firing& firing, const Loaded& loaded, const
   }
   TABELLA_CO_ASSIGN(const auto again, co_await parts_.sender.begin_again({&attempt, 1}));
   if (again == 0) co_return store::Result<void>();
-  if (attempt.kind == ChannelKind::text) {
-    std::vector<store::TransactWrite> reply;
-    reply.push_back(reply_row_write(table_, attempt, parts_.clock.now()));
-    TABELLA_CO_TRY(co_await parts_.store.transact_write_items({.writes = std::move(reply)}));
-  }
+  if (attempt.kind == ChannelKind::text)
+    TABELLA_CO_TRY(co_await write_reply_row(parts_.store, table_, attempt, parts_.clock.now()));
   co_return co_await send(firing, loaded, domain, std::move(attempt));
 }
 
