@@ -15,7 +15,7 @@
 namespace tabella::manhunt {
 namespace {
 
-constexpr std::chrono::seconds kMostRetryAfter = std::chrono::hours{1};
+constexpr std::chrono::seconds kMostRetryAfter = std::chrono::minutes{5};  // others wait for it
 
 // "Wed, 21 Oct 2026 07:28:00 GMT"
 std::optional<int64_t> seconds_of_date(std::string_view text) {

@@ -450,6 +450,12 @@ int64_t Attempt::asked() const {
   return tries.empty() ? started : tries.back().at;
 }
 
+bool Attempt::came_with(const Attempt& other) const {
+  return std::ranges::any_of(tries, [&](const Try& one) {
+    return std::ranges::find(other.tries, one.at, &Try::at) != other.tries.end();
+  });
+}
+
 store::Condition is_active() { return store::equals(kStatus, name_of(Status::active)); }
 
 store::Condition is_asked(const std::string& contact) {

@@ -217,6 +217,8 @@ struct Attempt {
   }
   // When the person was last asked, or will be.
   int64_t asked() const;
+  // Of the same bundle: whether one message was about both. What goes out together is tried at one time.
+  bool came_with(const Attempt& other) const;
 };
 
 // Another list in which a search stands: its domain's, and those of the contacts that a policy led to.

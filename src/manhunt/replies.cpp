@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -145,8 +146,9 @@ Async<std::string> Replies::take(std::string number, std::string text) {
   const auto& all = candidates.all;
   if (all.empty()) co_return std::string();
   std::vector<const Candidate*> open;
+  std::set<std::pair<std::string_view, std::string_view>> known;  // one that went out again is there twice
   for (const auto& each : all)
-    if (each.active) open.push_back(&each);
+    if (each.active && known.emplace(each.search, each.code).second) open.push_back(&each);
   const bool is_bare = reply.code.empty();
   const bool of_one_domain =
       std::ranges::all_of(open, [&](const Candidate* each) { return each->domain == all.front().domain; });

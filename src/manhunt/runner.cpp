@@ -416,16 +416,17 @@ awaitable<void> Runner::fire_undelivered(const Firing& firing) {
   if (!attempt) co_return;
   std::vector<Attempt> all{*attempt};
   if (!attempt->bundle.empty()) all = value_or_throw(co_await parts_.searches.sent_in(attempt->bundle));
-  const bool is_under_way = std::ranges::any_of(
-      all, [](const Attempt& one) { return !one.is_over() && !one.waits_for_next_try(); });
+  // Its provider may have been faster than we were with writing down what it took.
+  const bool is_under_way = std::ranges::any_of(all, [&](const Attempt& one) {
+    return one.came_with(*attempt) && !one.is_over() && !one.waits_for_next_try();
+  });
+  if (is_under_way && firing.attempt < kWaitForAnswer)
+    throw std::runtime_error("the attempt is still under way");
   for (auto& one : all) {
     const bool is_lost = one.state == AttemptState::sent && one.tries.back().reference == parts[3];
     if (is_lost) value_or_throw(co_await try_next(firing, std::move(one), std::string(parts[2])));
   }
   if (!attempt->bundle.empty()) value_or_throw(co_await parts_.bundles.expect(*attempt));
-  // Its provider may have been faster than we were with writing down what it took.
-  if (is_under_way && firing.attempt < kWaitForAnswer)
-    throw std::runtime_error("the attempt is still under way");
 }
 
 Async<void> Runner::try_next(const Firing& firing, Attempt attempt, const std::string& why) {

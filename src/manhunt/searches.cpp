@@ -419,9 +419,7 @@ Async<std::vector<Attempt>> Searches::sent_in(const std::string& bundle) {
 // any.
 Async<bool> Searches::answer_bundle(const Attempt& answered, const Answer& answer) {
   TABELLA_CO_ASSIGN(auto asked, co_await sent_in(answered.bundle));
-  std::erase_if(asked, [&](const Attempt& one) {
-    return one.tries.empty() || answered.tries.empty() || one.tries.front().at != answered.tries.front().at;
-  });
+  std::erase_if(asked, [&](const Attempt& one) { return !one.came_with(answered); });
   bool won = false;
   std::optional<store::Error> failure;
   const auto answer_row = [&](std::string id, Answer one) -> boost::asio::awaitable<void> {

@@ -33,6 +33,9 @@ interface Category {
   label?: string;
 }
 
+// What can be clicked by itself in a row that the page draws.
+const ownControls = 'a, button, input, select, textarea, label, summary, option, [role=button], [role=link], [role=menuitem], [role=checkbox], [role=switch], [contenteditable], [onclick]';
+
 export class TabellaInbox extends LitElement {
   static override styles = styles;
   static override properties = {
@@ -237,9 +240,10 @@ export class TabellaInbox extends LitElement {
 
   // What the page has drawn into a row opens it, but for what can be clicked by itself.
   #onOwnRow(event: Event): void {
+    if (event.defaultPrevented) return;
     const slot = event.currentTarget as HTMLSlotElement;
     const inside = event.composedPath().slice(0, event.composedPath().indexOf(slot));
-    const isOwn = slot.assignedNodes().length > 0 && !inside.some((node) => node instanceof Element && node.matches('a, button, input, select, textarea, label'));
+    const isOwn = slot.assignedNodes().length > 0 && !inside.some((node) => node instanceof Element && node.matches(ownControls));
     if (isOwn) slot.querySelector<HTMLElement>('.name')?.click();
   }
 
