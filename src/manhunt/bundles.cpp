@@ -295,7 +295,7 @@ Async<std::optional<Bundles::Later>> Bundles::send_together(Gathered& gathered, 
     attempt.subject = said.subject;
   }
   if (front.kind == ChannelKind::text)
-    TABELLA_CO_TRY(co_await write_reply_row(parts_.store, table_, front, parts_.clock.now()));
+    TABELLA_CO_TRY(co_await parts_.store.put_item(reply_row_put(table_, front, parts_.clock.now())));
   auto message = parts_.sender.message_of(occasion, front);
   // The same whenever these are sent again, and another for those that come to it late.
   message.id = fmt::format("bundle/{}/{}", bundle, front.tries.front().at);

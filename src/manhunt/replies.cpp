@@ -56,7 +56,7 @@ std::optional<bool> meaning_of(std::string_view text) {
   return std::nullopt;
 }
 
-store::TransactWrite reply_row_write(const std::string& table, const Attempt& attempt, TimePoint now) {
+store::Put reply_row_put(const std::string& table, const Attempt& attempt, TimePoint now) {
   const auto sent = epoch_milliseconds(now);
   store::Item row =
       store::Row()
@@ -70,14 +70,7 @@ store::TransactWrite reply_row_write(const std::string& table, const Attempt& at
           .set("code", attempt.code)
           .set(kExpires,
                std::chrono::ceil<std::chrono::seconds>((now + kReplyKept).time_since_epoch()).count());
-  return store::Put(table, std::move(row));
-}
-
-Async<void> write_reply_row(store::Store& store, std::string table, Attempt attempt, TimePoint now) {
-  std::vector<store::TransactWrite> writes;
-  writes.push_back(reply_row_write(table, attempt, now));
-  TABELLA_CO_TRY(co_await store.transact_write_items({.writes = std::move(writes)}));
-  co_return store::Result<void>();
+  return {table, std::move(row)};
 }
 
 // The texts to a number, the newest first.

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "manhunt/domains.h"
 #include "manhunt/model.h"
 #include "manhunt/searches.h"
+#include "store/rows.h"
 #include "store/store.h"
 
 namespace tabella::manhunt {
@@ -17,10 +17,8 @@ namespace tabella::manhunt {
 // What was meant by a digit or a word: true accepts, false declines. Nothing: neither.
 std::optional<bool> meaning_of(std::string_view text);
 
-// The row of a text that is about to go out, as a write of the transaction that begins it.
-store::TransactWrite reply_row_write(const std::string& table, const Attempt& attempt, TimePoint now);
-// The same for one that goes out again, or in a bundle: it is the latest then.
-store::Async<void> write_reply_row(store::Store& store, std::string table, Attempt attempt, TimePoint now);
+// The row of a text that is about to go out. One that goes out again, or in a bundle, is the latest then.
+store::Put reply_row_put(const std::string& table, const Attempt& attempt, TimePoint now);
 
 // Thread-safe.
 class Replies {

@@ -301,7 +301,7 @@ Async<void> Runner::make_again(const Firing& firing, const Loaded& loaded, const
   TABELLA_CO_ASSIGN(const auto again, co_await parts_.sender.begin_again({&attempt, 1}));
   if (again == 0) co_return store::Result<void>();
   if (attempt.kind == ChannelKind::text)
-    TABELLA_CO_TRY(co_await write_reply_row(parts_.store, table_, attempt, parts_.clock.now()));
+    TABELLA_CO_TRY(co_await parts_.store.put_item(reply_row_put(table_, attempt, parts_.clock.now())));
   co_return co_await send(firing, loaded, domain, std::move(attempt));
 }
 
@@ -314,7 +314,7 @@ Async<std::optional<Attempt>> Runner::begin_attempt(const Firing& firing, const 
   plan_next(plan, due, loaded, attempt);
   if (attempt.state == AttemptState::bundled) plan.writes.push_back(parts_.bundles.join_write(attempt));
   if (attempt.state == AttemptState::sending && attempt.kind == ChannelKind::text)
-    plan.writes.push_back(reply_row_write(table_, attempt, parts_.clock.now()));
+    plan.writes.push_back(reply_row_put(table_, attempt, parts_.clock.now()));
   const auto begun =
       co_await parts_.store.transact_write_items({.writes = std::move(plan.writes), .token = make_uuid()});
   if (!begun && !store::failed_its_conditions(begun.error())) co_return store::error_of(begun);

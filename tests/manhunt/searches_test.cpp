@@ -19,6 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::minutes;
 
+constexpr DailyWindow kNight{.from = 22 * 60, .to = 7 * 60};
+
 class SearchesTest : public ManhuntFixture {
  protected:
   SearchesTest() { boost::asio::co_spawn(context_, schedule_.run(), boost::asio::detached); }
@@ -67,6 +69,17 @@ class SearchesTest : public ManhuntFixture {
         run(searches_.note_undelivered(search.id, attempt.id, attempt.tries.back().reference, "lost")));
   }
 
+  // Of low urgency: what was sent for it before the night did not arrive, and it is night now.
+  Search lost_in_the_night() {
+    move_to("2026-11-18T21:50:00Z");
+    contact("cbob", {minutes(0)}, kNight);
+    const auto search = open({.contact = "cbob", .key = "disk", .low_urgency = true, .wait = minutes(20)});
+    asked_at("2026-11-18T21:50:00Z", 1);
+    move_to("2026-11-18T22:01:00Z");
+    lose(search);
+    return search;
+  }
+
   static TimePoint expiry_of(const std::string& link) {
     const auto token = parse_link_token(link.substr(link.find(kLinkPath) + kLinkPath.size()));
     EXPECT_TRUE(token) << link;
@@ -112,8 +125,6 @@ TEST_F(SearchesTest, AnAttemptIsOneReadAndTwoWrites) {
   asked_at("2026-11-18T09:00:00.500Z", 1);
   EXPECT_EQ(std::pair(reads, writes), std::pair(1, 2)) << "and those of its timer";
 }
-
-constexpr DailyWindow kNight{.from = 22 * 60, .to = 7 * 60};
 
 TEST_F(SearchesTest, RoundsThatFallIntoTheNightFollowEachOtherInTheMorning) {
   move_to("2026-11-18T23:00:00Z");
@@ -195,12 +206,7 @@ TEST_F(SearchesTest, TheLinkOfABundleIsGoodForAsLongAsAnyOther) {
 }
 
 TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainInTheNight) {
-  move_to("2026-11-18T21:50:00Z");
-  contact("cbob", {minutes(0)}, kNight);
-  const auto search = open({.contact = "cbob", .key = "disk", .low_urgency = true, .wait = minutes(20)});
-  asked_at("2026-11-18T21:50:00Z", 1);
-  move_to("2026-11-18T22:01:00Z");
-  lose(search);
+  const auto search = lost_in_the_night();
   move_to("2026-11-19T06:59:59Z");
   EXPECT_EQ(second_->sent.size(), 0u);
   EXPECT_EQ(full(search).search.status, Status::active);
@@ -211,12 +217,7 @@ TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainInTheNight) {
 }
 
 TEST_F(SearchesTest, WhatDidNotArriveIsSentAgainInTheNightOnceItIsUrgent) {
-  move_to("2026-11-18T21:50:00Z");
-  contact("cbob", {minutes(0)}, kNight);
-  const auto search = open({.contact = "cbob", .key = "disk", .low_urgency = true, .wait = minutes(20)});
-  asked_at("2026-11-18T21:50:00Z", 1);
-  move_to("2026-11-18T22:01:00Z");
-  lose(search);
+  const auto search = lost_in_the_night();
   look();
   EXPECT_EQ(second_->sent.size(), 0u);
   EXPECT_FALSE(open({.contact = "cbob", .key = "disk"}).low_urgency);
@@ -235,12 +236,7 @@ TEST_F(SearchesTest, WhatDidNotArriveIsNotSentAgainByAMethodThatWasRemoved) {
 }
 
 TEST_F(SearchesTest, WhatIsSentAgainHasALinkThatIsGoodFromThenOn) {
-  move_to("2026-11-18T21:50:00Z");
-  contact("cbob", {minutes(0)}, kNight);
-  const auto search = open({.contact = "cbob", .low_urgency = true, .wait = minutes(20)});
-  asked_at("2026-11-18T21:50:00Z", 1);
-  move_to("2026-11-18T22:01:00Z");
-  lose(search);
+  const auto search = lost_in_the_night();
   move_to("2026-11-19T07:00:00Z");
   until([&] { return full(search).attempts.at(0).state == AttemptState::sent; });
   EXPECT_GE(expiry_of(second_->last_link), parse_time("2026-11-20T07:00:00Z").value());
